@@ -1,0 +1,64 @@
+// Source to shared object with nvcc: the judge's flags, the target's arch, a deadline, and a
+// content-addressed cache.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <stop_token>
+#include <string>
+#include <variant>
+
+#include "fitness/verdict.hpp"
+
+namespace evo {
+
+/// Per kernel function, from `ptxas -v`.
+struct KernelResources {
+  int registers = 0;
+  int shared_bytes = 0; // static
+  int spill_bytes = 0;  // stores + loads
+};
+
+/// Only from a successful build.
+struct Artifact {
+  std::string id; // genome id
+  std::filesystem::path library;
+  std::string cubin_digest;
+  std::map<std::string, KernelResources> kernels; // by unmangled name
+};
+
+struct BuildFailure {
+  Verdict verdict = Verdict::NoBuild; // NoBuild, BuildTimeout or OverLimits
+  std::string detail;                 // nvcc's first error line
+};
+
+using BuildResult = std::variant<Artifact, BuildFailure>;
+
+struct BuildOptions {
+  std::filesystem::path nvcc;
+  std::string arch; // "sm_86"
+  std::filesystem::path cache;
+  std::chrono::milliseconds deadline{60000};
+};
+
+/// Thread-safe: builds of different sources run side by side.
+class Builder {
+public:
+  explicit Builder(BuildOptions options);
+
+  /// Blocks until built, failed, past the deadline, or stopped (then BuildFailure, BuildTimeout,
+  /// "stopped").
+  BuildResult build(const std::string& id, const std::string& source, std::stop_token stop) const;
+
+  /// nvcc from CUDA_HOME, PATH or /usr/local/cuda; InputError names the ways to get it.
+  static std::filesystem::path find_nvcc();
+  /// "13.0" of that nvcc.
+  static std::string nvcc_version(const std::filesystem::path& nvcc);
+
+private:
+  BuildOptions options_;
+  std::string flags_key_;
+};
+
+} // namespace evo

@@ -1,0 +1,52 @@
+#include "fitness/verdict.hpp"
+
+#include <algorithm>
+
+namespace evo {
+
+std::string_view to_string(Verdict verdict) {
+  switch (verdict) {
+  case Verdict::Ok:
+    return "ok";
+  case Verdict::Duplicate:
+    return "duplicate";
+  case Verdict::NoParse:
+    return "no parse";
+  case Verdict::RefusedByPolicy:
+    return "refused by policy";
+  case Verdict::OverLimits:
+    return "over limits";
+  case Verdict::NoBuild:
+    return "no build";
+  case Verdict::BuildTimeout:
+    return "build timeout";
+  case Verdict::Crash:
+    return "crash";
+  case Verdict::Hang:
+    return "hang";
+  case Verdict::LaunchError:
+    return "launch error";
+  case Verdict::WrongAnswer:
+    return "wrong answer";
+  case Verdict::TouchedInput:
+    return "touched input";
+  case Verdict::OutOfBounds:
+    return "out of bounds";
+  case Verdict::UnwrittenOutput:
+    return "unwritten output";
+  case Verdict::NonDeterministic:
+    return "non-deterministic";
+  case Verdict::Race:
+    return "race";
+  case Verdict::Suspicious:
+    return "suspicious";
+  }
+  return "unknown";
+}
+
+std::optional<Verdict> verdict_from(std::string_view text) {
+  const auto found = std::ranges::find(all_verdicts, text, [](Verdict v) { return to_string(v); });
+  return found == all_verdicts.end() ? std::nullopt : std::optional(*found);
+}
+
+} // namespace evo

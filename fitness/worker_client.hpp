@@ -1,0 +1,48 @@
+// The engine's end of the worker: starts it, talks to it, kills and restarts it.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <stop_token>
+#include <string>
+
+#include "fitness/process.hpp"
+#include "fitness/protocol.hpp"
+
+namespace evo {
+
+struct WorkerDeadlines {
+  std::chrono::milliseconds prepare{180000};
+  std::chrono::milliseconds judge{60000};
+};
+
+/// One worker process for one device; calls are serial. A candidate that crashes or hangs the
+/// worker costs that candidate its verdict and the engine one restart.
+class WorkerClient {
+public:
+  WorkerClient(std::filesystem::path worker, PrepareRequest request, WorkerDeadlines deadlines);
+  ~WorkerClient();
+
+  /// Starts the worker if it is not running. A PrepareResponse with `error` set when the backend
+  /// cannot be used or the worker dies twice in a row.
+  const PrepareResponse& prepare(std::stop_token stop = {});
+
+  /// Never throws for a candidate's fault: Crash and Hang are verdicts.
+  JudgeResponse judge(const JudgeRequest& request, std::stop_token stop = {});
+
+  int restarts() const { return restarts_; }
+
+private:
+  std::filesystem::path worker_;
+  PrepareRequest request_;
+  WorkerDeadlines deadlines_;
+  std::unique_ptr<ChannelProcess> process_;
+  PrepareResponse prepared_;
+  int restarts_ = 0;
+};
+
+/// evo-worker beside the running program, or EVO_WORKER; InputError when there is none.
+std::filesystem::path find_worker();
+
+} // namespace evo

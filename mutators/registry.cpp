@@ -1,0 +1,18 @@
+#include "mutators/registry.hpp"
+
+#include <algorithm>
+
+namespace evo {
+
+const std::vector<const Mutator*>& mutators() {
+  static const std::vector<const Mutator*> all{};
+  return all;
+}
+
+const Mutator* find_mutator(std::string_view name) {
+  const auto& all = mutators();
+  const auto found = std::ranges::find(all, name, [](const Mutator* m) { return m->about().name; });
+  return found == all.end() ? nullptr : *found;
+}
+
+} // namespace evo

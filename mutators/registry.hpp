@@ -1,0 +1,8 @@
+// One line per mutator: the function in its .cpp that returns the only instance.
+#pragma once
+
+#include "mutators/mutator.hpp"
+
+namespace evo {
+
+} // namespace evo
