@@ -1,0 +1,71 @@
+#include "mutators/render.hpp"
+
+#include <clang/AST/ASTContext.h>
+#include <clang/AST/Expr.h>
+#include <clang/AST/Stmt.h>
+#include <clang/Basic/SourceManager.h>
+#include <clang/Lex/Lexer.h>
+
+namespace evo {
+namespace {
+
+/// The statement that a statement's text ends with: the innermost body of loops and branches.
+const clang::Stmt& last_part(const clang::Stmt& statement) {
+  if (const auto* loop = llvm::dyn_cast<clang::ForStmt>(&statement)) {
+    return last_part(*loop->getBody());
+  }
+  if (const auto* loop = llvm::dyn_cast<clang::WhileStmt>(&statement)) {
+    return last_part(*loop->getBody());
+  }
+  if (const auto* branch = llvm::dyn_cast<clang::IfStmt>(&statement)) {
+    return last_part(branch->getElse() != nullptr ? *branch->getElse() : *branch->getThen());
+  }
+  if (const auto* attributed = llvm::dyn_cast<clang::AttributedStmt>(&statement)) {
+    return last_part(*attributed->getSubStmt());
+  }
+  return statement;
+}
+
+} // namespace
+
+std::optional<Span> span_of(const Kernel& kernel, clang::SourceRange range) {
+  const clang::ASTContext& ast = kernel.ast();
+  const clang::SourceManager& sources = ast.getSourceManager();
+  if (range.isInvalid() || range.getBegin().isMacroID() || range.getEnd().isMacroID() ||
+      !sources.isInMainFile(range.getBegin()) || !sources.isInMainFile(range.getEnd())) {
+    return std::nullopt;
+  }
+  const auto end = clang::Lexer::getLocForEndOfToken(range.getEnd(), 0, sources, ast.getLangOpts());
+  return Span{sources.getFileOffset(range.getBegin()), sources.getFileOffset(end)};
+}
+
+std::optional<Span> span_of(const Kernel& kernel, const clang::Stmt& statement) {
+  auto span = span_of(kernel, statement.getSourceRange());
+  const clang::Stmt& last = last_part(statement);
+  if (!span || llvm::isa<clang::CompoundStmt, clang::DeclStmt, clang::NullStmt>(last)) {
+    return span;
+  }
+  const std::size_t next = kernel.source().find_first_not_of(" \t\n\r", span->end);
+  if (next != std::string::npos && kernel.source()[next] == ';') {
+    span->end = static_cast<unsigned>(next) + 1;
+  }
+  return span;
+}
+
+std::string render(const Kernel& kernel, Span span, const std::vector<Edit>& edits) {
+  std::vector<Edit> inside;
+  for (const Edit& edit : edits) {
+    if (span.begin <= edit.offset && edit.offset + edit.length <= span.end) {
+      inside.push_back({edit.offset - span.begin, edit.length, edit.text});
+    }
+  }
+  sort_edits(inside);
+  return apply_edits(std::string_view(kernel.source()).substr(span.begin, span.length()), inside);
+}
+
+unsigned line_begin(const Kernel& kernel, unsigned offset) {
+  const std::size_t newline = kernel.source().rfind('\n', offset == 0 ? 0 : offset - 1);
+  return offset == 0 || newline == std::string::npos ? 0 : static_cast<unsigned>(newline) + 1;
+}
+
+} // namespace evo
