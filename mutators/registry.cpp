@@ -5,7 +5,9 @@
 namespace evo {
 
 const std::vector<const Mutator*>& mutators() {
-  static const std::vector<const Mutator*> all{};
+  static const std::vector<const Mutator*> all{
+      // end of mutators
+  };
   return all;
 }
 

@@ -5,4 +5,6 @@
 
 namespace evo {
 
+// end of mutators
+
 } // namespace evo

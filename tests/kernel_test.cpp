@@ -28,7 +28,8 @@ TEST(Kernel, ParsesTheSeeds) {
 }
 
 TEST(Kernel, SeesWhatStandsUnderTheTargetsArchitecture) {
-  const auto seen = parse("#if __CUDA_ARCH__ == 860\n__global__ void seen() { nonsense; }\n#endif\n");
+  const auto seen =
+      parse("#if __CUDA_ARCH__ == 860\n__global__ void seen() { nonsense; }\n#endif\n");
   EXPECT_TRUE(std::holds_alternative<ParseError>(seen));
 }
 

@@ -1,0 +1,211 @@
+// Every registered mutator against tests/mutators/<name>/:
+//   before*.cu     first line "// label: <label>": the rewrite to apply
+//   after*.cu      what it gives, in canonical form (scripts/update_golden.sh writes it)
+//   unchanged*.cu  nothing may be proposed; the first line says why
+// once as written, once with every name changed, once with other tile constants. Then every
+// proposal on the seeds, two rewrites deep.
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "mutators/mutator.hpp"
+#include "tests/support/kernels.hpp"
+#include "tests/support/rename.hpp"
+#include "tests/support/tile_variants.hpp"
+
+namespace evo::test {
+namespace {
+
+using std::filesystem::path;
+
+constexpr std::string_view label_mark = "// label: ";
+
+std::vector<path> files(const path& folder, std::string_view prefix) {
+  std::vector<path> found;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().filename().string().starts_with(prefix)) {
+      found.push_back(entry.path());
+    }
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
+/// before_tiled.cu -> after_tiled.cu
+path after_of(const path& before) {
+  return before.parent_path() / ("after" + before.filename().string().substr(6));
+}
+
+/// What a label says without its numbers: the same choice in a kernel of other sizes.
+std::string without_numbers(const std::string& label) {
+  std::string result;
+  for (std::size_t i = 0; i < label.size(); ++i) {
+    const bool digit = std::isdigit(static_cast<unsigned char>(label[i])) != 0;
+    if (!digit) {
+      result += label[i];
+    } else if (result.empty() || result.back() != '#') {
+      result += '#';
+    }
+  }
+  return result;
+}
+
+std::set<std::string> choices(const std::vector<std::string>& labels) {
+  std::set<std::string> result;
+  std::ranges::transform(labels, std::inserter(result, result.end()), without_numbers);
+  return result;
+}
+
+/// Renaming first or last comes to the same, and neither changes what is proposed.
+void expect_names_do_not_matter(const Mutator& mutator, const std::string& source,
+                                const std::string& label) {
+  const Renamed renamed = rename(source);
+  std::vector<std::string> expected;
+  for (const std::string& proposed : labels(mutator, source)) {
+    expected.push_back(rename_label(proposed, renamed.names));
+  }
+  EXPECT_EQ(labels(mutator, renamed.source), expected);
+  EXPECT_EQ(shape(apply(mutator, renamed.source, rename_label(label, renamed.names))),
+            shape(apply(mutator, source, label)));
+}
+
+class EveryMutator : public testing::TestWithParam<const Mutator*> {
+protected:
+  const Mutator& mutator() const { return *GetParam(); }
+  path folder() const { return in_repository("tests/mutators") / mutator().about().name; }
+
+  template <typename Check> void for_each_golden(Check check) const {
+    for (const path& before : files(folder(), "before")) {
+      SCOPED_TRACE(before.string());
+      const std::string source = read(before);
+      ASSERT_TRUE(source.starts_with(label_mark)) << "the first line names the rewrite to apply";
+      check(before, source, first_line(source).substr(label_mark.size()));
+    }
+  }
+};
+
+TEST_P(EveryMutator, SaysWhatItDoes) {
+  const About& about = mutator().about();
+  for (const std::string_view text : {about.name, about.summary, about.before, about.after}) {
+    EXPECT_FALSE(text.empty());
+  }
+  EXPECT_EQ(find_mutator(about.name), &mutator()) << "two mutators have this name";
+}
+
+TEST_P(EveryMutator, HasAGoldenAndARefusal) {
+  EXPECT_FALSE(files(folder(), "before").empty());
+  EXPECT_FALSE(files(folder(), "unchanged").empty());
+}
+
+TEST_P(EveryMutator, TurnsBeforeIntoAfter) {
+  for_each_golden([&](const path& before, const std::string& source, const std::string& label) {
+    const std::string after = apply(mutator(), source, label);
+    if (std::getenv("EVO_UPDATE_GOLDENS") != nullptr) {
+      std::ofstream(before) << canonical(source);
+      std::ofstream(after_of(before)) << after;
+    }
+    EXPECT_EQ(read(before), canonical(source)) << "run scripts/update_golden.sh";
+    EXPECT_TRUE(parses(after)) << after;
+    EXPECT_EQ(after, read(after_of(before)));
+  });
+}
+
+TEST_P(EveryMutator, DoesNotDependOnNames) {
+  for_each_golden([&](const path&, const std::string& source, const std::string& label) {
+    expect_names_do_not_matter(mutator(), source, label);
+  });
+}
+
+TEST_P(EveryMutator, DoesNotDependOnTileConstants) {
+  for_each_golden([&](const path&, const std::string& source, const std::string& label) {
+    const std::set<std::string> expected = choices(labels(mutator(), source));
+    for (const TileVariant& variant : tile_variants(source)) {
+      SCOPED_TRACE(variant.change);
+      const std::vector<std::string> proposed = labels(mutator(), variant.source);
+      EXPECT_EQ(choices(proposed), expected);
+      const auto same = std::ranges::find(proposed, without_numbers(label), without_numbers);
+      ASSERT_NE(same, proposed.end());
+      const std::string chosen = std::ranges::count(proposed, label) == 1 ? label : *same;
+      EXPECT_TRUE(parses(apply(mutator(), variant.source, chosen)));
+      expect_names_do_not_matter(mutator(), variant.source, chosen);
+    }
+  });
+}
+
+TEST_P(EveryMutator, RefusesWhatItCannotProve) {
+  for (const path& file : files(folder(), "unchanged")) {
+    SCOPED_TRACE(file.string());
+    const std::string source = read(file);
+    EXPECT_TRUE(source.starts_with("// ")) << "the first line says why";
+    EXPECT_THAT(labels(mutator(), source), testing::IsEmpty());
+    EXPECT_THAT(labels(mutator(), rename(source).source), testing::IsEmpty());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Mutators, EveryMutator, testing::ValuesIn(mutators()),
+                         [](const auto& test) { return std::string(test.param->about().name); });
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(EveryMutator);
+
+struct Gene {
+  const Mutator* mutator;
+  std::string label;
+};
+
+/// Checks every proposal on `source`, then goes on from a few of each mutator's: the first, the
+/// last, and one between.
+void check_proposals(const std::string& seed, const std::string& source, std::vector<Gene> trail,
+                     int depth) {
+  for (const Mutator* mutator : mutators()) {
+    SCOPED_TRACE(mutator->about().name);
+    const Kernel kernel = parse(source);
+    const std::vector<Rewrite> proposals = mutator->propose(kernel);
+    EXPECT_EQ(mutator->propose(kernel), proposals) << "propose() is not a function";
+    EXPECT_EQ(mutator->propose(parse(source)), proposals) << "propose() is not a function";
+
+    std::set<std::string> seen;
+    for (std::size_t i = 0; i < proposals.size(); ++i) {
+      const Rewrite& rewrite = proposals[i];
+      SCOPED_TRACE(rewrite.label);
+      EXPECT_TRUE(seen.insert(rewrite.label).second) << "the label is not unique";
+      const std::string child = canonical(apply_edits(source, rewrite.edits));
+      EXPECT_NE(child, source) << "the rewrite changes nothing";
+      EXPECT_EQ(canonical(child), child);
+      ASSERT_TRUE(parses(child)) << child;
+      if (i != 0 && i != proposals.size() / 2 && i + 1 != proposals.size()) {
+        continue;
+      }
+      std::vector<Gene> longer = trail;
+      longer.push_back({mutator, rewrite.label});
+      if (depth > 1) {
+        check_proposals(seed, child, longer, depth - 1);
+        continue;
+      }
+      std::string replayed = canonical(read(seed));
+      for (const Gene& gene : longer) {
+        replayed = apply(*gene.mutator, replayed, gene.label);
+      }
+      EXPECT_EQ(replayed, child) << "replaying the trail gives another kernel";
+    }
+  }
+}
+
+class EverySeed : public testing::TestWithParam<std::string> {};
+
+TEST_P(EverySeed, TakesEveryProposalTwoDeep) {
+  const std::string seed = in_repository("seeds/lora") / GetParam();
+  check_proposals(seed, canonical(read(seed)), {}, 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Lora, EverySeed, testing::Values("naive.cu", "tiled.cu"),
+                         [](const auto& test) { return path(test.param).stem().string(); });
+
+} // namespace
+} // namespace evo::test

@@ -1,0 +1,65 @@
+#include "tests/support/kernels.hpp"
+
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <variant>
+
+#include "mutators/rewrite.hpp"
+
+namespace evo::test {
+namespace {
+
+std::variant<Kernel, ParseError> parse_for_sm_86(std::string source) {
+  return Kernel::parse(std::move(source), *Target::find("sm_86"));
+}
+
+} // namespace
+
+std::filesystem::path in_repository(const std::filesystem::path& path) {
+  return std::filesystem::path(EVO_SOURCE_DIR) / path;
+}
+
+std::string read(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  if (!stream) {
+    throw std::runtime_error("cannot read " + file.string());
+  }
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+Kernel parse(std::string source) {
+  auto result = parse_for_sm_86(std::move(source));
+  if (const auto* error = std::get_if<ParseError>(&result)) {
+    throw std::runtime_error("does not parse: " + error->message);
+  }
+  return std::get<Kernel>(std::move(result));
+}
+
+bool parses(const std::string& source) {
+  return std::holds_alternative<Kernel>(parse_for_sm_86(source));
+}
+
+std::vector<std::string> labels(const Mutator& mutator, const std::string& source) {
+  std::vector<std::string> result;
+  for (const Rewrite& rewrite : mutator.propose(parse(source))) {
+    result.push_back(rewrite.label);
+  }
+  return result;
+}
+
+std::string apply(const Mutator& mutator, const std::string& source, const std::string& label) {
+  std::string proposed;
+  for (const Rewrite& rewrite : mutator.propose(parse(source))) {
+    if (rewrite.label == label) {
+      return canonical(apply_edits(source, rewrite.edits));
+    }
+    proposed += "\n  " + rewrite.label;
+  }
+  throw std::runtime_error(std::string(mutator.about().name) + " does not propose '" + label +
+                           "'; it proposes:" + (proposed.empty() ? " nothing" : proposed));
+}
+
+} // namespace evo::test

@@ -1,0 +1,29 @@
+// Kernels and rewrites for tests: everything for sm_86, every failure an exception with its reason.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "mutators/kernel.hpp"
+#include "mutators/mutator.hpp"
+
+namespace evo::test {
+
+/// Under the repository's root: "seeds/lora/naive.cu".
+std::filesystem::path in_repository(const std::filesystem::path& path);
+
+std::string read(const std::filesystem::path& file);
+
+/// std::runtime_error with the compiler's sentence if it does not parse.
+Kernel parse(std::string source);
+
+bool parses(const std::string& source);
+
+std::vector<std::string> labels(const Mutator& mutator, const std::string& source);
+
+/// The canonical source after the rewrite of that label; std::runtime_error that lists the labels
+/// if it is not proposed.
+std::string apply(const Mutator& mutator, const std::string& source, const std::string& label);
+
+} // namespace evo::test
