@@ -1,10 +1,13 @@
 // A problem.toml: everything the engine is told about an operator.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace evo {
@@ -17,6 +20,13 @@ public:
 };
 
 enum class Distribution { Normal, Uniform, Zeros, Ones };
+
+inline constexpr std::array all_distributions{Distribution::Normal, Distribution::Uniform,
+                                              Distribution::Zeros, Distribution::Ones};
+
+/// "normal", as problem.toml spells it.
+std::string_view to_string(Distribution distribution);
+std::optional<Distribution> distribution_from(std::string_view text);
 
 /// A row-major float32 tensor; `shape` names dims. The values are draws of the distribution
 /// (N(0,1), U[-1,1)), times `scale`, over sqrt(fan_in) where that names a dim.
@@ -60,7 +70,7 @@ struct Problem {
   static Problem load(const std::filesystem::path& file);
 };
 
-/// "[512, 16]" as numbers; the product is the element count.
+/// The shape in numbers; the product is the element count.
 std::vector<long> resolve(const TensorSpec& tensor, const Dims& dims);
 
 } // namespace evo

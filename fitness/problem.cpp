@@ -1,0 +1,54 @@
+#include "fitness/problem.hpp"
+
+#include <algorithm>
+
+namespace evo {
+
+std::string_view to_string(Distribution distribution) {
+  switch (distribution) {
+  case Distribution::Normal:
+    return "normal";
+  case Distribution::Uniform:
+    return "uniform";
+  case Distribution::Zeros:
+    return "zeros";
+  case Distribution::Ones:
+    return "ones";
+  }
+  return "unknown";
+}
+
+std::optional<Distribution> distribution_from(std::string_view text) {
+  const auto found = std::ranges::find(all_distributions, text,
+                                       [](Distribution known) { return to_string(known); });
+  return found == all_distributions.end() ? std::nullopt : std::optional(*found);
+}
+
+Dims Problem::dims(int size) const {
+  Dims all = fixed_dims;
+  all[vary] = size;
+  return all;
+}
+
+double Problem::flops_at(int size) const {
+  const Dims values = dims(size);
+  double sum = 0;
+  for (const Monomial& monomial : flops) {
+    double product = monomial.coefficient;
+    for (const std::string& dim : monomial.dims) {
+      product *= values.at(dim);
+    }
+    sum += product;
+  }
+  return sum;
+}
+
+std::vector<long> resolve(const TensorSpec& tensor, const Dims& dims) {
+  std::vector<long> shape;
+  for (const std::string& dim : tensor.shape) {
+    shape.push_back(dims.at(dim));
+  }
+  return shape;
+}
+
+} // namespace evo

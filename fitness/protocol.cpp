@@ -1,0 +1,238 @@
+#include "fitness/protocol.hpp"
+
+#include <stdexcept>
+#include <tuple>
+
+namespace evo {
+namespace {
+
+using nlohmann::json;
+
+template <typename Owner, typename Member> struct Field {
+  const char* name;
+  Member Owner::* member;
+};
+
+template <typename Owner, typename Member>
+Field(const char*, Member Owner::*) -> Field<Owner, Member>;
+
+auto fields(const TensorSpec&) {
+  using T = TensorSpec;
+  return std::tuple{Field{"name", &T::name}, Field{"shape", &T::shape},
+                    Field{"distribution", &T::distribution}, Field{"scale", &T::scale},
+                    Field{"fan_in", &T::fan_in}};
+}
+
+auto fields(const Monomial&) {
+  return std::tuple{Field{"coefficient", &Monomial::coefficient}, Field{"dims", &Monomial::dims}};
+}
+
+/// Without the paths, which are not strings.
+auto fields(const Problem&) {
+  using T = Problem;
+  return std::tuple{Field{"name", &T::name},
+                    Field{"entry", &T::entry},
+                    Field{"output_file", &T::output_file},
+                    Field{"vary", &T::vary},
+                    Field{"dim_order", &T::dim_order},
+                    Field{"fixed_dims", &T::fixed_dims},
+                    Field{"sizes", &T::sizes},
+                    Field{"inputs", &T::inputs},
+                    Field{"output", &T::output},
+                    Field{"rtol", &T::rtol},
+                    Field{"atol", &T::atol},
+                    Field{"flops", &T::flops},
+                    Field{"reference", &T::reference}};
+}
+
+auto fields(const SizeResult&) {
+  using T = SizeResult;
+  return std::tuple{Field{"size", &T::size},
+                    Field{"median_ms", &T::median_ms},
+                    Field{"spread_ms", &T::spread_ms},
+                    Field{"reference_ms", &T::reference_ms},
+                    Field{"calls", &T::calls},
+                    Field{"max_abs_error", &T::max_abs_error},
+                    Field{"relative_l2_error", &T::relative_l2_error},
+                    Field{"violations", &T::violations}};
+}
+
+auto fields(const Fitness&) {
+  using T = Fitness;
+  return std::tuple{Field{"verdict", &T::verdict}, Field{"detail", &T::detail},
+                    Field{"measured", &T::measured}, Field{"sizes", &T::sizes},
+                    Field{"speedup", &T::speedup}};
+}
+
+auto fields(const PrepareRequest&) {
+  using T = PrepareRequest;
+  return std::tuple{Field{"backend", &T::backend}, Field{"device", &T::device},
+                    Field{"problem", &T::problem}, Field{"sizes", &T::sizes},
+                    Field{"input_seed", &T::input_seed}};
+}
+
+auto fields(const PrepareResponse&) {
+  using T = PrepareResponse;
+  return std::tuple{Field{"device_name", &T::device_name},
+                    Field{"arch", &T::arch},
+                    Field{"driver", &T::driver},
+                    Field{"torch_version", &T::torch_version},
+                    Field{"reference_precision", &T::reference_precision},
+                    Field{"reference", &T::reference},
+                    Field{"error", &T::error}};
+}
+
+auto fields(const JudgeRequest&) {
+  using T = JudgeRequest;
+  return std::tuple{Field{"library", &T::library}, Field{"id", &T::id},
+                    Field{"sizes", &T::sizes},     Field{"stop_at_ms_ratio", &T::stop_at_ms_ratio},
+                    Field{"best_ms", &T::best_ms}, Field{"calls", &T::calls}};
+}
+
+auto fields(const LaunchCounts&) {
+  using T = LaunchCounts;
+  return std::tuple{Field{"kernel", &T::kernel},
+                    Field{"size", &T::size},
+                    Field{"blocks", &T::blocks},
+                    Field{"threads", &T::threads},
+                    Field{"shared_bytes", &T::shared_bytes},
+                    Field{"global_load_sectors", &T::global_load_sectors},
+                    Field{"global_store_sectors", &T::global_store_sectors},
+                    Field{"shared_load_wavefronts", &T::shared_load_wavefronts},
+                    Field{"shared_store_wavefronts", &T::shared_store_wavefronts},
+                    Field{"memory_instructions", &T::memory_instructions},
+                    Field{"flops", &T::flops},
+                    Field{"barriers", &T::barriers}};
+}
+
+auto fields(const JudgeResponse&) {
+  return std::tuple{Field{"fitness", &JudgeResponse::fitness},
+                    Field{"counts", &JudgeResponse::counts}};
+}
+
+template <typename T> void write(json& object, const T& value) {
+  object = json::object();
+  std::apply([&](auto... field) { ((object[field.name] = value.*field.member), ...); },
+             fields(value));
+}
+
+template <typename T> void read(const json& object, T& value) {
+  std::apply([&](auto... field) { (object.at(field.name).get_to(value.*field.member), ...); },
+             fields(value));
+}
+
+template <typename T>
+T known(std::optional<T> value, const std::string& text, const std::string& kind) {
+  if (!value) {
+    throw std::invalid_argument("unknown " + kind + " " + text);
+  }
+  return *value;
+}
+
+} // namespace
+
+// Found by argument-dependent lookup, which does not look into unnamed namespaces.
+
+static void to_json(json& text, Distribution distribution) {
+  text = to_string(distribution);
+}
+static void from_json(const json& text, Distribution& distribution) {
+  distribution = known(distribution_from(text.get<std::string>()), text, "distribution");
+}
+
+static void to_json(json& text, Verdict verdict) {
+  text = to_string(verdict);
+}
+static void from_json(const json& text, Verdict& verdict) {
+  verdict = known(verdict_from(text.get<std::string>()), text, "verdict");
+}
+
+static void to_json(json& text, Backend backend) {
+  text = backend == Backend::Cuda ? "cuda" : "model";
+}
+static void from_json(const json& text, Backend& backend) {
+  backend = text == "cuda" ? Backend::Cuda : Backend::Model;
+}
+
+static void to_json(json& object, const TensorSpec& tensor) {
+  write(object, tensor);
+}
+static void from_json(const json& object, TensorSpec& tensor) {
+  read(object, tensor);
+}
+
+static void to_json(json& object, const Monomial& monomial) {
+  write(object, monomial);
+}
+static void from_json(const json& object, Monomial& monomial) {
+  read(object, monomial);
+}
+
+void to_json(json& object, const Problem& problem) {
+  write(object, problem);
+  object["folder"] = problem.folder.string();
+  object["seeds"] = json::array();
+  for (const auto& seed : problem.seeds) {
+    object["seeds"].push_back(seed.string());
+  }
+}
+
+void from_json(const json& object, Problem& problem) {
+  read(object, problem);
+  problem.folder = object.at("folder").get<std::string>();
+  problem.seeds.clear();
+  for (const json& seed : object.at("seeds")) {
+    problem.seeds.emplace_back(seed.get<std::string>());
+  }
+}
+
+void to_json(json& object, const SizeResult& result) {
+  write(object, result);
+}
+void from_json(const json& object, SizeResult& result) {
+  read(object, result);
+}
+
+void to_json(json& object, const Fitness& fitness) {
+  write(object, fitness);
+}
+void from_json(const json& object, Fitness& fitness) {
+  read(object, fitness);
+}
+
+void to_json(json& object, const PrepareRequest& request) {
+  write(object, request);
+}
+void from_json(const json& object, PrepareRequest& request) {
+  read(object, request);
+}
+
+void to_json(json& object, const PrepareResponse& response) {
+  write(object, response);
+}
+void from_json(const json& object, PrepareResponse& response) {
+  read(object, response);
+}
+
+void to_json(json& object, const JudgeRequest& request) {
+  write(object, request);
+}
+void from_json(const json& object, JudgeRequest& request) {
+  read(object, request);
+}
+
+void to_json(json& object, const LaunchCounts& counts) {
+  write(object, counts);
+}
+void from_json(const json& object, LaunchCounts& counts) {
+  read(object, counts);
+}
+
+void to_json(json& object, const JudgeResponse& response) {
+  write(object, response);
+}
+void from_json(const json& object, JudgeResponse& response) {
+  read(object, response);
+}
+
+} // namespace evo

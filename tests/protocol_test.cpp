@@ -1,0 +1,155 @@
+#include "fitness/protocol.hpp"
+
+#include <array>
+
+#include <gmock/gmock.h>
+
+#include "fitness/entry.hpp"
+
+namespace evo {
+namespace {
+
+using nlohmann::json;
+
+/// Through the text that travels.
+template <typename T> T travelled(const T& value) {
+  return json::parse(json(value).dump()).template get<T>();
+}
+
+/// A message that travels unchanged also has equal JSON.
+template <typename T> void expect_round_trip(const T& value) {
+  EXPECT_EQ(json(travelled(value)), json(value));
+}
+
+Problem some_problem() {
+  Problem problem;
+  problem.name = "product";
+  problem.entry = "product";
+  problem.folder = "/seeds/product";
+  problem.seeds = {"/seeds/product/naive.cu"};
+  problem.vary = "n";
+  problem.dim_order = {"n", "k"};
+  problem.fixed_dims = {{"k", 3}};
+  problem.sizes = {64, 65};
+  problem.inputs = {{.name = "X",
+                     .shape = {"n", "k"},
+                     .distribution = Distribution::Uniform,
+                     .scale = 0.5,
+                     .fan_in = "k"}};
+  problem.output = {.name = "Y", .shape = {"n"}, .distribution = {}, .scale = 1, .fan_in = {}};
+  problem.rtol = 1e-4;
+  problem.flops = {{.coefficient = 2, .dims = {"n", "k"}}};
+  problem.reference = "def reference(X):\n    return X.sum(1)\n";
+  return problem;
+}
+
+TEST(Protocol, AProblemArrivesWhole) {
+  const Problem problem = travelled(some_problem());
+  EXPECT_EQ(problem.seeds, some_problem().seeds);
+  EXPECT_EQ(problem.inputs[0].distribution, Distribution::Uniform);
+  EXPECT_EQ(problem.inputs[0].scale, 0.5);
+  EXPECT_EQ(problem.fixed_dims, some_problem().fixed_dims);
+  EXPECT_EQ(problem.reference, some_problem().reference);
+  expect_round_trip(some_problem());
+}
+
+TEST(Protocol, RequestsAndResponsesTravel) {
+  PrepareRequest prepare;
+  prepare.backend = Backend::Cuda;
+  prepare.problem = some_problem();
+  prepare.input_seed = ~std::uint64_t{0};
+  EXPECT_EQ(travelled(prepare).backend, Backend::Cuda);
+  EXPECT_EQ(travelled(prepare).input_seed, prepare.input_seed);
+  expect_round_trip(prepare);
+
+  PrepareResponse prepared;
+  prepared.arch = "sm_90";
+  prepared.reference = {{.size = 64, .median_ms = 0, .spread_ms = 0, .reference_ms = 2.5}};
+  EXPECT_EQ(travelled(prepared).reference.at(0).reference_ms, 2.5);
+  expect_round_trip(prepared);
+
+  JudgeRequest judge;
+  judge.library = "/cache/a.so";
+  judge.best_ms = {1.25};
+  expect_round_trip(judge);
+
+  JudgeResponse judged;
+  judged.fitness.verdict = Verdict::OutOfBounds;
+  judged.fitness.detail = "wrote past the output";
+  LaunchCounts counts;
+  counts.kernel = "gemm";
+  counts.flops = 1e12;
+  judged.counts = {counts};
+  EXPECT_EQ(travelled(judged).fitness.verdict, Verdict::OutOfBounds);
+  expect_round_trip(judged);
+}
+
+TEST(Protocol, EveryVerdictTravels) {
+  for (const Verdict verdict : all_verdicts) {
+    Fitness fitness;
+    fitness.verdict = verdict;
+    EXPECT_EQ(travelled(fitness).verdict, verdict);
+  }
+}
+
+TEST(Protocol, GarbageThrowsInsteadOfBecomingAVerdict) {
+  json response = JudgeResponse{};
+  response["fitness"]["verdict"] = "splendid";
+  EXPECT_THROW(response.get<JudgeResponse>(), std::exception);
+  EXPECT_THROW(json::object().get<JudgeResponse>(), json::exception);
+  EXPECT_THROW(json(3).get<PrepareResponse>(), json::exception);
+}
+
+TEST(Fitness, SpeedupIsTheGeometricMean) {
+  EXPECT_EQ(geometric_mean_speedup({}), 0);
+  SizeResult fast, slow;
+  fast.reference_ms = 8;
+  fast.median_ms = 1;
+  slow.reference_ms = 1;
+  slow.median_ms = 2;
+  EXPECT_DOUBLE_EQ(geometric_mean_speedup({fast, slow}), 2);
+}
+
+extern "C" int two_and_one(const float* a, const float* b, float* output, int n, void* workspace,
+                           void* stream) {
+  *output = *a + *b + static_cast<float>(n);
+  return workspace == output && stream == nullptr ? 7 : 0;
+}
+extern "C" int eight_and_four(const float* a, const float*, const float*, const float*,
+                              const float*, const float*, const float*, const float* h,
+                              float* output, int p, int, int, int s, void* workspace,
+                              void* stream) {
+  *output = *a + *h + static_cast<float>(p + s);
+  return workspace == output && stream == nullptr ? 8 : 0;
+}
+extern "C" std::size_t product_workspace(int n, int k) {
+  return std::size_t(n) * std::size_t(k);
+}
+
+TEST(Entry, TakesAnyNumberOfInputsAndDims) {
+  const float one = 1, two = 2;
+  float output = 0;
+  EXPECT_EQ(call_entry(reinterpret_cast<void*>(two_and_one), std::array{&one, &two}, &output,
+                       std::array{40}, &output, nullptr),
+            7);
+  EXPECT_EQ(output, 43);
+  EXPECT_EQ(call_entry(reinterpret_cast<void*>(eight_and_four),
+                       std::array{&one, &one, &one, &one, &one, &one, &one, &two}, &output,
+                       std::array{10, 0, 0, -20}, &output, nullptr),
+            8);
+  EXPECT_EQ(output, -7);
+  EXPECT_EQ(
+      call_workspace(reinterpret_cast<void*>(product_workspace), std::array{1 << 20, 1 << 12}),
+      std::size_t{1} << 32);
+}
+
+TEST(Entry, RefusesACountItCannotPass) {
+  float output = 0;
+  const std::vector<const float*> many(max_inputs + 1, &output);
+  EXPECT_THROW(call_entry(nullptr, many, &output, std::array{1}, nullptr, nullptr),
+               std::out_of_range);
+  EXPECT_THROW(call_workspace(nullptr, {}), std::out_of_range);
+}
+
+} // namespace
+} // namespace evo
