@@ -6,6 +6,7 @@ namespace evo {
 
 const std::vector<const Mutator*>& mutators() {
   static const std::vector<const Mutator*> all{
+      &unroll_loop(),
       // end of mutators
   };
   return all;

@@ -5,6 +5,7 @@
 
 namespace evo {
 
+const Mutator& unroll_loop();
 // end of mutators
 
 } // namespace evo
