@@ -81,15 +81,6 @@ std::string checks(const Problem& problem) {
   return text;
 }
 
-std::string arguments(const Problem& problem) {
-  std::string text = join(problem.inputs, ", ", [](const TensorSpec& input) {
-    return fmt::format("{}.data_ptr<float>()", input.name);
-  });
-  return text + fmt::format(", {}.data_ptr<float>(), {}, workspace.data_ptr(), "
-                            "c10::cuda::getCurrentCUDAStream()",
-                            problem.output.name, fmt::join(problem.dim_order, ", "));
-}
-
 std::string judgement(const Provenance& provenance) {
   const Fitness& fitness = provenance.fitness;
   if (!provenance.judged) {
@@ -195,6 +186,9 @@ std::string export_text(const Problem& problem, const std::string& source,
                         const Provenance& provenance) {
   const auto name = [](const TensorSpec& tensor) { return tensor.name; };
   const auto parameter = [&](const TensorSpec& tensor) { return "torch::Tensor " + name(tensor); };
+  const auto pointer = [&](const TensorSpec& tensor) {
+    return name(tensor) + ".data_ptr<float>()";
+  };
   const std::size_t host = host_part(source);
   return fill(export_template,
               {
@@ -208,7 +202,7 @@ std::string export_text(const Problem& problem, const std::string& source,
                   {"OUTPUT", problem.output.name},
                   {"OUTPUT_SHAPE", fmt::format("{}", fmt::join(problem.output.shape, ", "))},
                   {"DIMS", fmt::format("{}", fmt::join(problem.dim_order, ", "))},
-                  {"ARGUMENTS", arguments(problem)},
+                  {"POINTERS", join(problem.inputs, ", ", pointer)},
               });
 }
 
