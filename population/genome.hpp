@@ -4,8 +4,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
+#include "mutators/mutator.hpp"
 #include "mutators/target.hpp"
 
 namespace evo {
@@ -17,13 +19,50 @@ struct Gene {
   bool operator==(const Gene&) const = default;
 };
 
-/// Replaying `trail` on the seed gives `source` byte for byte; `id` is the digest of `source`, which
-/// is canonical.
+/// Replaying `trail` on the seed gives `source` byte for byte; `id` is the digest of `source`,
+/// which is canonical.
 struct Genome {
   std::string id;
   std::string seed; // file name of the seed
   std::vector<Gene> trail;
   std::string source;
+
+  bool operator==(const Genome&) const = default;
 };
+
+/// What turns genes into source: the mutators a gene may name, and the target they aim at.
+struct Dialect {
+  std::vector<const Mutator*> mutators;
+  Target target;
+
+  /// nullptr when there is none of that name.
+  const Mutator* find(std::string_view name) const;
+};
+
+/// A seed as it stands: its canonical source and an empty trail.
+Genome seed_genome(std::string name, std::string_view source);
+
+/// `parent` after one of `mutator`'s proposals for it.
+Genome child(const Genome& parent, const Mutator& mutator, const Rewrite& rewrite);
+
+/// `parent` after `gene`; nullopt when the parent does not parse, or nothing proposes the gene.
+std::optional<Genome> append(const Genome& parent, const Gene& gene, const Dialect& dialect);
+
+/// Index of the first gene of the trail that does not apply.
+struct ReplayFailure {
+  std::size_t gene = 0;
+};
+
+/// `seed` after all of `trail`, or where that stops.
+std::variant<Genome, ReplayFailure> replay(const Genome& seed, const std::vector<Gene>& trail,
+                                           const Dialect& dialect);
+
+/// "unroll_loop: gemm/k unroll 4", as summaries print a gene.
+std::string to_string(const Gene& gene);
+/// nullopt when the line is not "mutator: label".
+std::optional<Gene> gene_from(std::string_view line);
+
+/// The first eight digits of an id, as file names and messages show it.
+std::string short_id(std::string_view id);
 
 } // namespace evo

@@ -1,0 +1,33 @@
+// Everything a run has judged, and the best of it.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "population/individual.hpp"
+
+namespace evo {
+
+class Archive {
+public:
+  void add(Individual individual);
+
+  /// nullptr when there is none of that id.
+  const Individual* find(const std::string& id) const;
+  /// The latest elite; nullptr before the first.
+  const Individual* best() const;
+  /// How often each verdict was given.
+  const std::map<Verdict, int>& counts() const { return counts_; }
+  std::set<std::string> ids() const;
+
+private:
+  std::deque<Individual> individuals_;             // a deque keeps the pointers into it valid
+  std::map<std::string, const Individual*> by_id_; // the first of each id
+  std::map<Verdict, int> counts_;
+  const Individual* best_ = nullptr;
+};
+
+} // namespace evo

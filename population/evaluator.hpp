@@ -1,0 +1,53 @@
+// What the search asks of the world: build this, judge that. Backends implement it, tests fake it.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "fitness/builder.hpp"
+#include "fitness/fitness.hpp"
+#include "population/genome.hpp"
+
+namespace evo {
+
+/// A genome ready to be judged.
+struct Built {
+  std::filesystem::path library;
+  std::string binary_digest; // equal digests compute the same at the same speed
+  std::map<std::string, KernelResources> kernels;
+  std::vector<int> probe_sizes; // where a CPU run is to happen; empty: the problem's sizes
+};
+
+/// The best so far.
+struct Incumbent {
+  std::string id;
+  Built built;
+  Fitness fitness;
+};
+
+struct Judgement {
+  Fitness fitness;
+  /// The incumbent's, where it was timed again beside a challenger.
+  std::optional<Fitness> incumbent;
+};
+
+class Evaluator {
+public:
+  virtual ~Evaluator() = default;
+
+  /// All gates before the card: parse, limits, compilers. Called from many threads. Blocks.
+  virtual std::variant<Built, BuildFailure> build(const Genome& genome,
+                                                  std::stop_token stop) const = 0;
+
+  /// Correctness and time. Called from one thread at a time. Blocks. `incumbent` is nullptr before
+  /// the first correct candidate.
+  virtual Judgement judge(const Genome& genome, const Built& built, const Incumbent* incumbent,
+                          std::stop_token stop) = 0;
+};
+
+} // namespace evo

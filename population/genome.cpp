@@ -1,0 +1,73 @@
+#include "population/genome.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace evo {
+
+const Mutator* Dialect::find(std::string_view name) const {
+  const auto found =
+      std::ranges::find(mutators, name, [](const Mutator* m) { return m->about().name; });
+  return found == mutators.end() ? nullptr : *found;
+}
+
+Genome seed_genome(std::string name, std::string_view source) {
+  std::string text = canonical(source);
+  return {.id = digest(text), .seed = std::move(name), .trail = {}, .source = std::move(text)};
+}
+
+Genome child(const Genome& parent, const Mutator& mutator, const Rewrite& rewrite) {
+  Genome result = seed_genome(parent.seed, apply_edits(parent.source, rewrite.edits));
+  result.trail = parent.trail;
+  result.trail.push_back({std::string(mutator.about().name), rewrite.label});
+  return result;
+}
+
+std::optional<Genome> append(const Genome& parent, const Gene& gene, const Dialect& dialect) {
+  const Mutator* mutator = dialect.find(gene.mutator);
+  if (mutator == nullptr) {
+    return std::nullopt;
+  }
+  const auto parsed = Kernel::parse(parent.source, dialect.target);
+  const auto* kernel = std::get_if<Kernel>(&parsed);
+  if (kernel == nullptr) {
+    return std::nullopt;
+  }
+  const std::vector<Rewrite> proposals = mutator->propose(*kernel);
+  const auto found = std::ranges::find(proposals, gene.label, &Rewrite::label);
+  if (found == proposals.end()) {
+    return std::nullopt;
+  }
+  return child(parent, *mutator, *found);
+}
+
+std::variant<Genome, ReplayFailure> replay(const Genome& seed, const std::vector<Gene>& trail,
+                                           const Dialect& dialect) {
+  Genome genome = seed;
+  for (std::size_t i = 0; i < trail.size(); ++i) {
+    std::optional<Genome> next = append(genome, trail[i], dialect);
+    if (!next) {
+      return ReplayFailure{i};
+    }
+    genome = std::move(*next);
+  }
+  return genome;
+}
+
+std::string to_string(const Gene& gene) {
+  return gene.mutator + ": " + gene.label;
+}
+
+std::optional<Gene> gene_from(std::string_view line) {
+  const auto colon = line.find(": ");
+  if (colon == 0 || colon == std::string_view::npos || colon + 2 == line.size()) {
+    return std::nullopt;
+  }
+  return Gene{std::string(line.substr(0, colon)), std::string(line.substr(colon + 2))};
+}
+
+std::string short_id(std::string_view id) {
+  return std::string(id.substr(0, 8));
+}
+
+} // namespace evo

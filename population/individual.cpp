@@ -1,0 +1,82 @@
+#include "population/individual.hpp"
+
+#include <stdexcept>
+
+#include "fitness/protocol.hpp"
+
+namespace evo {
+namespace {
+
+std::vector<std::string> lines(const std::vector<Gene>& genes) {
+  std::vector<std::string> result;
+  for (const Gene& gene : genes) {
+    result.push_back(to_string(gene));
+  }
+  return result;
+}
+
+std::vector<Gene> genes(const nlohmann::json& json) {
+  std::vector<Gene> result;
+  for (const auto& line : json) {
+    const auto gene = gene_from(line.get<std::string>());
+    if (!gene) {
+      throw std::runtime_error("\"" + line.get<std::string>() + "\" is not a gene");
+    }
+    result.push_back(*gene);
+  }
+  return result;
+}
+
+} // namespace
+
+bool fitter(const Individual& a, const Individual& b) {
+  if (a.fitness.speedup != b.fitness.speedup) {
+    return a.fitness.speedup > b.fitness.speedup;
+  }
+  return a.genome.id < b.genome.id;
+}
+
+void to_json(nlohmann::json& json, const KernelResources& resources) {
+  json = {{"registers", resources.registers},
+          {"shared_bytes", resources.shared_bytes},
+          {"spill_bytes", resources.spill_bytes}};
+}
+
+void from_json(const nlohmann::json& json, KernelResources& resources) {
+  json.at("registers").get_to(resources.registers);
+  json.at("shared_bytes").get_to(resources.shared_bytes);
+  json.at("spill_bytes").get_to(resources.spill_bytes);
+}
+
+void to_json(nlohmann::json& json, const Individual& individual) {
+  json = {{"id", individual.genome.id},
+          {"seed", individual.genome.seed},
+          {"trail", lines(individual.genome.trail)},
+          {"generation", individual.generation},
+          {"slot", individual.slot},
+          {"parents", individual.parents},
+          {"dropped", lines(individual.dropped)},
+          {"built", individual.built},
+          {"kernels", individual.kernels},
+          {"duplicate_of", individual.duplicate_of},
+          {"verdict", to_string(individual.verdict())},
+          {"fitness", individual.fitness},
+          {"elite", individual.elite}};
+}
+
+void from_json(const nlohmann::json& json, Individual& individual) {
+  json.at("id").get_to(individual.genome.id);
+  json.at("seed").get_to(individual.genome.seed);
+  individual.genome.trail = genes(json.at("trail"));
+  json.at("generation").get_to(individual.generation);
+  json.at("slot").get_to(individual.slot);
+  json.at("parents").get_to(individual.parents);
+  individual.dropped = genes(json.at("dropped"));
+  json.at("built").get_to(individual.built);
+  json.at("kernels").get_to(individual.kernels);
+  json.at("duplicate_of").get_to(individual.duplicate_of);
+  json.at("fitness").get_to(individual.fitness);
+  json.at("elite").get_to(individual.elite);
+}
+
+} // namespace evo

@@ -1,0 +1,52 @@
+// A genome and what became of it.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "fitness/builder.hpp"
+#include "fitness/fitness.hpp"
+#include "population/genome.hpp"
+
+namespace evo {
+
+/// Wall-clock seconds; they never enter the log, which is the same for every number of threads.
+struct Timing {
+  double propose_s = 0;
+  double build_s = 0;
+  double wait_s = 0; // built, until the judge took it
+  double judge_s = 0;
+};
+
+struct Individual {
+  Genome genome;
+  int generation = 0;
+  int slot = 0;                                   // unique in its generation
+  std::vector<std::string> parents;               // ids; none for a seed
+  std::vector<Gene> dropped;                      // genes of a crossover that no longer applied
+  std::map<std::string, KernelResources> kernels; // once built, by kernel name
+  bool built = false;
+  std::string duplicate_of; // id of the first of the same source or binary; empty: none
+  Fitness fitness;          // a duplicate's is that of the first
+  bool elite = false;       // the best of the run when it was judged
+  Timing timing;
+
+  /// What log and counts say: Duplicate, or the judge's verdict.
+  Verdict verdict() const { return duplicate_of.empty() ? fitness.verdict : Verdict::Duplicate; }
+  /// Correct, and the first of its kind.
+  bool viable() const { return verdict() == Verdict::Ok; }
+};
+
+/// Faster first; equal speed-ups by id, so that every order of arrival sorts alike.
+bool fitter(const Individual& a, const Individual& b);
+
+void to_json(nlohmann::json& json, const KernelResources& resources);
+void from_json(const nlohmann::json& json, KernelResources& resources);
+/// Everything but the source, which stands in the file named by the id, and the timing.
+void to_json(nlohmann::json& json, const Individual& individual);
+void from_json(const nlohmann::json& json, Individual& individual);
+
+} // namespace evo

@@ -1,0 +1,357 @@
+#include "population/pipeline.hpp"
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include <oneapi/tbb/flow_graph.h>
+#include <oneapi/tbb/global_control.h>
+#include <oneapi/tbb/task_arena.h>
+
+#include "population/waiting_pool.hpp"
+
+namespace evo {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+namespace flow = oneapi::tbb::flow;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+struct Batch {
+  std::vector<std::optional<Individual>> results; // by slot; empty: stopped before it had one
+  std::size_t open = 0;
+};
+
+/// One individual on its way; a single node works on it at any time.
+struct Candidate {
+  enum class State { Open, Settled, Stopped };
+
+  std::size_t sequence = 0; // over the whole run
+  std::shared_ptr<Batch> batch;
+  std::size_t index = 0; // in the batch
+  Pipeline::Propose propose;
+  State state = State::Open;
+  Individual individual;
+  Built built;
+  Clock::time_point built_at;
+  std::shared_ptr<Candidate> original; // of the same source or binary
+
+  bool open() const { return state == State::Open; }
+  void fail(Verdict verdict, std::string detail) {
+    individual.fitness = {.verdict = verdict, .detail = std::move(detail), .sizes = {}};
+    state = State::Settled;
+  }
+};
+
+using Message = std::shared_ptr<Candidate>;
+using FirstOf = std::map<std::string, Message>; // by digest
+
+} // namespace
+
+class Pipeline::Graph {
+public:
+  Graph(Evaluator& evaluator, int jobs, std::stop_token stop, PipelineEvents events);
+  ~Graph();
+
+  void submit(int generation, int first_slot, std::vector<Propose> proposals);
+  std::vector<Individual> wait();
+
+private:
+  using Sequencer = flow::sequencer_node<Message>;
+  using Step = flow::function_node<Message, Message>;
+  using Wait = flow::async_node<Message, Message>;
+
+  /// The nodes live in our arena: they are made inside it.
+  struct Nodes {
+    explicit Nodes(Graph& self);
+    flow::graph graph;
+    Step propose;
+    Sequencer proposed;
+    Step meet;
+    Wait build;
+    Sequencer built;
+    Wait judge;
+    flow::function_node<Message> collect;
+  };
+
+  using Action = void (Graph::*)(const Message&);
+  void guarded(Action action, const Message& message);
+  void hand_over(Action action, const Message& message, Wait::gateway_type& gateway,
+                 WaitingPool& pool);
+
+  void propose(const Message& message);
+  void meet(const Message& message);
+  void build(const Message& message);
+  void judge(const Message& message);
+  void settle_duplicate(Candidate& candidate);
+  void measure(Candidate& candidate);
+  void collect(const Message& message);
+
+  Evaluator& evaluator_;
+  PipelineEvents events_;
+  std::stop_source stop_;
+  std::stop_callback<std::function<void()>> forward_stop_;
+
+  FirstOf by_source_; // of `meet`
+  FirstOf by_binary_; // of `judge`
+  std::optional<Incumbent> incumbent_;
+
+  std::mutex mutex_; // of what follows up to the count
+  std::condition_variable batch_done_;
+  std::deque<std::shared_ptr<Batch>> batches_;
+  std::exception_ptr error_; // the first
+  std::size_t submitted_ = 0;
+
+  // One more than the jobs, for TBB counts the thread that waits among its own.
+  oneapi::tbb::global_control parallelism_;
+  oneapi::tbb::task_arena arena_;
+  std::unique_ptr<Nodes> nodes_;
+  WaitingPool builders_;
+  WaitingPool judge_;
+};
+
+Pipeline::Graph::Nodes::Nodes(Graph& self)
+    : propose(graph, flow::unlimited,
+              [&self](Message message) {
+                self.guarded(&Graph::propose, message);
+                return message;
+              }),
+      proposed(graph, [](const Message& message) { return message->sequence; }),
+      meet(graph, flow::serial,
+           [&self](Message message) {
+             self.meet(message);
+             return message;
+           }),
+      build(graph, flow::serial,
+            [&self](const Message& message, Wait::gateway_type& gateway) {
+              self.hand_over(&Graph::build, message, gateway, self.builders_);
+            }),
+      built(graph, [](const Message& message) { return message->sequence; }),
+      judge(graph, flow::serial,
+            [&self](const Message& message, Wait::gateway_type& gateway) {
+              self.hand_over(&Graph::judge, message, gateway, self.judge_);
+            }),
+      collect(graph, flow::serial, [&self](const Message& message) {
+        self.collect(message);
+        return flow::continue_msg();
+      }) {
+  flow::make_edge(propose, proposed);
+  flow::make_edge(proposed, meet);
+  flow::make_edge(meet, build);
+  flow::make_edge(build, built);
+  flow::make_edge(built, judge);
+  flow::make_edge(judge, collect);
+}
+
+Pipeline::Graph::Graph(Evaluator& evaluator, int jobs, std::stop_token stop, PipelineEvents events)
+    : evaluator_(evaluator), events_(std::move(events)),
+      forward_stop_(std::move(stop), [this] { stop_.request_stop(); }),
+      parallelism_(oneapi::tbb::global_control::max_allowed_parallelism,
+                   static_cast<std::size_t>(jobs) + 1),
+      arena_(jobs + 1), builders_(jobs), judge_(1) {
+  arena_.execute([this] { nodes_ = std::make_unique<Nodes>(*this); });
+}
+
+Pipeline::Graph::~Graph() {
+  stop_.request_stop();
+  nodes_->graph.wait_for_all();
+}
+
+void Pipeline::Graph::submit(int generation, int first_slot, std::vector<Propose> proposals) {
+  auto batch = std::make_shared<Batch>();
+  batch->results.resize(proposals.size());
+  batch->open = proposals.size();
+  {
+    const std::lock_guard lock(mutex_);
+    batches_.push_back(batch);
+  }
+  for (std::size_t i = 0; i < proposals.size(); ++i) {
+    auto candidate = std::make_shared<Candidate>();
+    candidate->sequence = submitted_++;
+    candidate->batch = batch;
+    candidate->index = i;
+    candidate->propose = std::move(proposals[i]);
+    candidate->individual.generation = generation;
+    candidate->individual.slot = first_slot + static_cast<int>(i);
+    nodes_->propose.try_put(candidate);
+  }
+}
+
+std::vector<Individual> Pipeline::Graph::wait() {
+  std::unique_lock lock(mutex_);
+  const std::shared_ptr<Batch> batch = batches_.front();
+  batch_done_.wait(lock, [&] { return batch->open == 0; });
+  batches_.pop_front();
+  if (error_) {
+    std::rethrow_exception(error_);
+  }
+  std::vector<Individual> results;
+  for (auto& result : batch->results) {
+    if (result) {
+      results.push_back(std::move(*result));
+    }
+  }
+  return results;
+}
+
+/// An exception is kept for wait(): one that left a node would cancel the graph, and with it the
+/// counting that wait() relies on.
+void Pipeline::Graph::guarded(Action action, const Message& message) {
+  try {
+    (this->*action)(message);
+  } catch (...) {
+    message->state = Candidate::State::Stopped;
+    stop_.request_stop();
+    const std::lock_guard lock(mutex_);
+    if (!error_) {
+      error_ = std::current_exception();
+    }
+  }
+}
+
+void Pipeline::Graph::hand_over(Action action, const Message& message, Wait::gateway_type& gateway,
+                                WaitingPool& pool) {
+  gateway.reserve_wait();
+  pool.run([this, action, message, &gateway] {
+    guarded(action, message);
+    gateway.try_put(message);
+    gateway.release_wait();
+  });
+}
+
+void Pipeline::Graph::propose(const Message& message) {
+  Candidate& candidate = *message;
+  const auto propose = std::exchange(candidate.propose, nullptr); // frees what it holds
+  if (stop_.stop_requested()) {
+    candidate.state = Candidate::State::Stopped;
+    return;
+  }
+  const auto start = Clock::now();
+  Proposal proposal = propose();
+  Individual& individual = candidate.individual;
+  individual.genome = std::move(proposal.genome);
+  individual.parents = std::move(proposal.parents);
+  individual.dropped = std::move(proposal.dropped);
+  individual.timing.propose_s = seconds_since(start);
+  if (!proposal.fault.empty()) {
+    candidate.fail(Verdict::NoParse, std::move(proposal.fault));
+  }
+}
+
+void Pipeline::Graph::meet(const Message& message) {
+  if (message->open()) {
+    const auto [first, fresh] = by_source_.try_emplace(message->individual.genome.id, message);
+    if (!fresh) {
+      message->original = first->second;
+    }
+  }
+}
+
+void Pipeline::Graph::build(const Message& message) {
+  Candidate& candidate = *message;
+  if (!candidate.open() || candidate.original) {
+    return;
+  }
+  const auto start = Clock::now();
+  auto result = evaluator_.build(candidate.individual.genome, stop_.get_token());
+  candidate.built_at = Clock::now();
+  candidate.individual.timing.build_s = seconds_since(start);
+  if (auto* built = std::get_if<Built>(&result)) {
+    candidate.individual.built = true;
+    candidate.individual.kernels = built->kernels;
+    candidate.built = std::move(*built);
+  } else if (stop_.stop_requested()) {
+    candidate.state = Candidate::State::Stopped;
+  } else {
+    auto& failure = std::get<BuildFailure>(result);
+    candidate.fail(failure.verdict, std::move(failure.detail));
+  }
+}
+
+void Pipeline::Graph::judge(const Message& message) {
+  Candidate& candidate = *message;
+  if (!candidate.open()) {
+    return;
+  }
+  if (!candidate.original && !candidate.built.binary_digest.empty()) {
+    const auto [first, fresh] = by_binary_.try_emplace(candidate.built.binary_digest, message);
+    candidate.original = fresh ? nullptr : first->second;
+  }
+  if (candidate.original) {
+    settle_duplicate(candidate);
+  } else if (stop_.stop_requested()) {
+    candidate.state = Candidate::State::Stopped;
+  } else {
+    measure(candidate);
+  }
+}
+
+/// The original came earlier in the order of submission: it is settled, or never will be.
+void Pipeline::Graph::settle_duplicate(Candidate& candidate) {
+  const Candidate& original = *candidate.original;
+  candidate.state = original.state;
+  candidate.individual.duplicate_of = original.individual.genome.id;
+  candidate.individual.kernels = original.individual.kernels;
+  candidate.individual.fitness = original.individual.fitness;
+}
+
+void Pipeline::Graph::measure(Candidate& candidate) {
+  Individual& individual = candidate.individual;
+  const auto start = Clock::now();
+  individual.timing.wait_s = std::chrono::duration<double>(start - candidate.built_at).count();
+  Judgement judgement = evaluator_.judge(individual.genome, candidate.built,
+                                         incumbent_ ? &*incumbent_ : nullptr, stop_.get_token());
+  individual.timing.judge_s = seconds_since(start);
+  if (!judgement.fitness.ok() && stop_.stop_requested()) {
+    candidate.state = Candidate::State::Stopped;
+    return;
+  }
+  individual.fitness = std::move(judgement.fitness);
+  candidate.state = Candidate::State::Settled;
+  if (judgement.incumbent) {
+    incumbent_->fitness = std::move(*judgement.incumbent);
+  }
+  if (individual.fitness.ok() &&
+      (!incumbent_ || individual.fitness.speedup > incumbent_->fitness.speedup)) {
+    individual.elite = true;
+    incumbent_ = {individual.genome.id, candidate.built, individual.fitness};
+    events_.better(individual);
+  }
+}
+
+void Pipeline::Graph::collect(const Message& message) {
+  const bool settled = message->state == Candidate::State::Settled;
+  if (settled) {
+    events_.settled(message->individual);
+  }
+  const std::lock_guard lock(mutex_);
+  if (settled) {
+    message->batch->results[message->index] = message->individual;
+  }
+  if (--message->batch->open == 0) {
+    batch_done_.notify_all();
+  }
+}
+
+Pipeline::Pipeline(Evaluator& evaluator, int jobs, std::stop_token stop, PipelineEvents events)
+    : graph_(std::make_unique<Graph>(evaluator, jobs, std::move(stop), std::move(events))) {}
+
+Pipeline::~Pipeline() = default;
+
+void Pipeline::submit(int generation, int first_slot, std::vector<Propose> proposals) {
+  graph_->submit(generation, first_slot, std::move(proposals));
+}
+
+std::vector<Individual> Pipeline::wait() {
+  return graph_->wait();
+}
+
+} // namespace evo

@@ -1,0 +1,124 @@
+#include "population/search.hpp"
+
+#include <memory>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "fitness/problem.hpp"
+#include "population/selection.hpp"
+
+namespace evo {
+namespace {
+
+constexpr int migration_interval = 3; // generations
+
+void check_seed(const Individual& seed) {
+  const Verdict verdict = seed.verdict();
+  if (verdict != Verdict::Ok && verdict != Verdict::Duplicate) {
+    throw InputError(fmt::format("seed {} does not pass ({}: {}); correct it or leave it out",
+                                 seed.genome.seed, to_string(verdict), seed.fitness.detail));
+  }
+}
+
+} // namespace
+
+Search::Search(const SearchSettings& settings, std::vector<Genome> seeds, Dialect dialect,
+               Evaluator& evaluator, Observer& observer, std::stop_token stop)
+    : settings_(settings), seeds_(std::move(seeds)), dialect_(std::move(dialect)),
+      evaluator_(evaluator), observer_(observer), stop_(std::move(stop)) {
+  const int half = (settings_.population + 1) / 2;
+  islands_[0] = {.first_slot = 0, .size = half, .members = {}};
+  islands_[1] = {.first_slot = half, .size = settings_.population - half, .members = {}};
+}
+
+void Search::run() {
+  Pipeline pipeline(evaluator_, settings_.jobs, stop_,
+                    {.better = [this](const Individual& i) { observer_.better(i); },
+                     .settled = [this](const Individual& i) { observer_.settled(i); }});
+  if (!plant(pipeline) || settings_.generations == 0) {
+    return;
+  }
+  for (std::size_t i = 0; i < islands_.size(); ++i) {
+    breed(pipeline, 1, i);
+  }
+  for (int number = 1; number <= settings_.generations; ++number) {
+    Generation generation{.number = number, .complete = true, .children = {}, .survivors = {}};
+    for (std::size_t i = 0; i < islands_.size(); ++i) {
+      Island& island = islands_[i];
+      const std::vector<Individual> children = pipeline.wait();
+      record(children);
+      island.members = survivors(island.members, children, static_cast<std::size_t>(island.size));
+      generation.complete &= std::cmp_equal(children.size(), island.size);
+      generation.children.insert(generation.children.end(), children.begin(), children.end());
+      if (generation.complete && number < settings_.generations) {
+        if (number % migration_interval == 0) {
+          take_migrant(i);
+        }
+        breed(pipeline, number + 1, i);
+      }
+      generation.survivors.push_back(island.members);
+    }
+    if (!generation.children.empty()) {
+      observer_.generation(generation);
+    }
+    if (!generation.complete) {
+      return;
+    }
+  }
+}
+
+/// Judges the seeds, which become the first members of every island. False when stopped meanwhile.
+bool Search::plant(Pipeline& pipeline) {
+  std::vector<Pipeline::Propose> proposals;
+  for (const Genome& seed : seeds_) {
+    proposals.push_back([seed] { return Proposal{seed, {}, {}, {}}; });
+  }
+  pipeline.submit(0, 0, std::move(proposals));
+  const std::vector<Individual> individuals = pipeline.wait();
+  for (const Individual& individual : individuals) {
+    check_seed(individual);
+  }
+  record(individuals);
+  Generation generation{.number = 0,
+                        .complete = individuals.size() == seeds_.size(),
+                        .children = individuals,
+                        .survivors = {}};
+  for (Island& island : islands_) {
+    island.members = survivors({}, individuals, individuals.size());
+    generation.survivors.push_back(island.members);
+  }
+  if (!individuals.empty()) {
+    observer_.generation(generation);
+  }
+  return generation.complete;
+}
+
+void Search::breed(Pipeline& pipeline, int generation, std::size_t island) {
+  const auto nursery =
+      std::make_shared<const Nursery>(Nursery{islands_[island].members, seeds_, archive_.ids()});
+  const int first = islands_[island].first_slot;
+  std::vector<Pipeline::Propose> proposals;
+  for (int slot = first; slot < first + islands_[island].size; ++slot) {
+    proposals.push_back([this, nursery, generation, slot] {
+      return evo::breed(*nursery, dialect_, random_for(settings_.seed, generation, slot));
+    });
+  }
+  pipeline.submit(generation, first, std::move(proposals));
+}
+
+/// The best of the other island, as far as its generations are complete, joins this one.
+void Search::take_migrant(std::size_t island) {
+  const std::vector<Individual>& others = islands_[1 - island].members;
+  islands_[island].members = survivors(islands_[island].members, {others.front()},
+                                       static_cast<std::size_t>(islands_[island].size));
+}
+
+void Search::record(const std::vector<Individual>& individuals) {
+  for (const Individual& individual : individuals) {
+    archive_.add(individual);
+    lineage_.add(individual);
+  }
+}
+
+} // namespace evo

@@ -1,0 +1,81 @@
+// The run: generations of two islands that take turns.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <stop_token>
+#include <vector>
+
+#include "population/archive.hpp"
+#include "population/evaluator.hpp"
+#include "population/individual.hpp"
+#include "population/lineage.hpp"
+#include "population/pipeline.hpp"
+
+namespace evo {
+
+struct SearchSettings {
+  int generations = 40;
+  int population = 32; // children per generation, at least 2
+  std::uint64_t seed = 1;
+  int jobs = 1;
+};
+
+/// What one generation brought.
+struct Generation {
+  int number = 0;                                 // 0: the seeds
+  bool complete = true;                           // false: the run was stopped in it
+  std::vector<Individual> children;               // in slot order
+  std::vector<std::vector<Individual>> survivors; // per island, fittest first
+};
+
+/// Told what happens, in an order that depends on the settings alone. What it throws ends the run.
+class Observer {
+public:
+  virtual ~Observer() = default;
+  /// A new best, before anything else is judged; on the judge's thread.
+  virtual void better(const Individual& individual) = 0;
+  /// On a thread of the pipeline.
+  virtual void settled(const Individual& individual) = 0;
+  /// On the thread of Search::run.
+  virtual void generation(const Generation& generation) = 0;
+};
+
+/// Children of an island are bred from generations already complete: its own up to the last, the
+/// other island's up to the one before. So the islands take turns: while one is judged, the
+/// children of the other build, and no order of finishing can change a run.
+class Search {
+public:
+  Search(const SearchSettings& settings, std::vector<Genome> seeds, Dialect dialect,
+         Evaluator& evaluator, Observer& observer, std::stop_token stop);
+
+  /// Runs all generations, or up to a stop. InputError for a seed that does not pass.
+  void run();
+
+  const Archive& archive() const { return archive_; }
+  const Lineage& lineage() const { return lineage_; }
+
+private:
+  struct Island {
+    int first_slot = 0;
+    int size = 0; // children per generation, and survivors
+    std::vector<Individual> members;
+  };
+
+  bool plant(Pipeline& pipeline);
+  void breed(Pipeline& pipeline, int generation, std::size_t island);
+  void take_migrant(std::size_t island);
+  void record(const std::vector<Individual>& individuals);
+
+  SearchSettings settings_;
+  std::vector<Genome> seeds_;
+  Dialect dialect_;
+  Evaluator& evaluator_;
+  Observer& observer_;
+  std::stop_token stop_;
+  Archive archive_;
+  Lineage lineage_;
+  std::array<Island, 2> islands_;
+};
+
+} // namespace evo

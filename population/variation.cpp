@@ -1,0 +1,94 @@
+#include "population/variation.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "population/selection.hpp"
+
+namespace evo {
+namespace {
+
+constexpr std::size_t tournament_size = 3;
+constexpr double crossover_probability = 0.2;
+constexpr double second_mutation_probability = 0.25;
+constexpr int attempts = 4; // at an unknown child
+
+Proposal mutation(const Genome& parent, const Dialect& dialect, Random& random) {
+  Genome genome = mutate(parent, dialect, random);
+  if (chance(random, second_mutation_probability)) {
+    genome = mutate(genome, dialect, random);
+  }
+  return {.genome = std::move(genome), .parents = {parent.id}, .dropped = {}, .fault = {}};
+}
+
+Proposal attempt(const Nursery& nursery, const Dialect& dialect, Random& random) {
+  const Genome& parent = tournament(nursery.members, tournament_size, random).genome;
+  if (chance(random, crossover_probability)) {
+    const Genome& other = tournament(nursery.members, tournament_size, random).genome;
+    if (other.trail != parent.trail) {
+      return crossover(parent, other, nursery.seeds, dialect, random);
+    }
+  }
+  return mutation(parent, dialect, random);
+}
+
+} // namespace
+
+Genome mutate(const Genome& parent, const Dialect& dialect, Random& random) {
+  const auto parsed = Kernel::parse(parent.source, dialect.target);
+  const auto* kernel = std::get_if<Kernel>(&parsed);
+  if (kernel == nullptr) {
+    return parent;
+  }
+  std::vector<std::pair<const Mutator*, std::vector<Rewrite>>> applicable;
+  for (const Mutator* mutator : dialect.mutators) {
+    if (auto proposals = mutator->propose(*kernel); !proposals.empty()) {
+      applicable.emplace_back(mutator, std::move(proposals));
+    }
+  }
+  if (applicable.empty()) {
+    return parent;
+  }
+  const auto& [mutator, proposals] = applicable[pick(random, applicable.size())];
+  return child(parent, *mutator, proposals[pick(random, proposals.size())]);
+}
+
+Proposal crossover(const Genome& a, const Genome& b, const std::vector<Genome>& seeds,
+                   const Dialect& dialect, Random& random) {
+  const auto [end_a, end_b] = std::ranges::mismatch(a.trail, b.trail);
+  const auto rest_a = static_cast<std::size_t>(a.trail.end() - end_a);
+  const auto rest_b = static_cast<std::size_t>(b.trail.end() - end_b);
+  std::vector<Gene> trail(a.trail.begin(),
+                          end_a + static_cast<std::ptrdiff_t>(pick(random, rest_a + 1)));
+  trail.insert(trail.end(), end_b + static_cast<std::ptrdiff_t>(pick(random, rest_b + 1)),
+               b.trail.end());
+
+  Proposal result{.genome = *std::ranges::find(seeds, a.seed, &Genome::seed),
+                  .parents = {a.id, b.id},
+                  .dropped = {},
+                  .fault = {}};
+  for (Gene& gene : trail) {
+    if (auto next = append(result.genome, gene, dialect)) {
+      result.genome = std::move(*next);
+    } else {
+      result.dropped.push_back(std::move(gene));
+    }
+  }
+  return result;
+}
+
+Proposal breed(const Nursery& nursery, const Dialect& dialect, Random random) {
+  try {
+    Proposal proposal = attempt(nursery, dialect, random);
+    for (int i = 1; i < attempts && nursery.seen.contains(proposal.genome.id); ++i) {
+      proposal = attempt(nursery, dialect, random);
+    }
+    return proposal;
+  } catch (const std::logic_error& error) {
+    const Genome& parent = nursery.members.front().genome;
+    return {.genome = parent, .parents = {parent.id}, .dropped = {}, .fault = error.what()};
+  }
+}
+
+} // namespace evo

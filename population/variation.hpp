@@ -1,0 +1,45 @@
+// How a child comes about: mutation, crossover, and the choice between them. All choices come from
+// the slot's generator.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "population/individual.hpp"
+#include "population/random.hpp"
+
+namespace evo {
+
+/// A child before anything has judged it.
+struct Proposal {
+  Genome genome;
+  std::vector<std::string> parents;
+  std::vector<Gene> dropped;
+  std::string fault; // not empty: a mutator broke its promise, and this says how
+};
+
+/// `parent` after one rewrite: a mutator chosen uniformly among those with proposals, then one of
+/// its proposals. The parent itself when nothing applies.
+Genome mutate(const Genome& parent, const Dialect& dialect, Random& random);
+
+/// Both trails' common prefix, then a beginning of the rest of `a`, then an end of the rest of `b`,
+/// on the seed of `a`. Genes that no longer apply are dropped.
+Proposal crossover(const Genome& a, const Genome& b, const std::vector<Genome>& seeds,
+                   const Dialect& dialect, Random& random);
+
+/// What one island's children are bred from: complete generations only, so that it is the same
+/// whenever a child is proposed.
+struct Nursery {
+  std::vector<Individual> members; // not empty
+  std::vector<Genome> seeds;
+  std::set<std::string> seen; // ids that are known already
+};
+
+/// A child: usually one mutation of a tournament's winner, sometimes two in a row, sometimes a
+/// crossover of two. Tries again a few times when the result is known already. A mutator's bug
+/// (std::logic_error) costs the slot, not the run: the fittest member's genome with a `fault`.
+Proposal breed(const Nursery& nursery, const Dialect& dialect, Random random);
+
+} // namespace evo

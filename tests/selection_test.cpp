@@ -1,0 +1,156 @@
+#include "population/selection.hpp"
+
+#include <map>
+#include <numeric>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "population/variation.hpp"
+#include "tests/fake_search.hpp"
+
+namespace evo {
+namespace {
+
+using testing::ElementsAre;
+
+Individual individual(std::string id, double speedup, Verdict verdict = Verdict::Ok) {
+  Individual result;
+  result.genome.id = std::move(id);
+  result.fitness.verdict = verdict;
+  result.fitness.speedup = speedup;
+  return result;
+}
+
+std::vector<std::string> ids(const std::vector<Individual>& individuals) {
+  std::vector<std::string> result;
+  for (const Individual& each : individuals) {
+    result.push_back(each.genome.id);
+  }
+  return result;
+}
+
+TEST(Random, IsAFunctionOfSeedGenerationAndSlot) {
+  EXPECT_EQ(random_for(1, 2, 3)(), random_for(1, 2, 3)());
+  EXPECT_NE(random_for(1, 2, 3)(), random_for(1, 3, 2)());
+  EXPECT_NE(random_for(1, 2, 3)(), random_for(2, 2, 3)());
+  EXPECT_NE(random_for(1, 2, 3)(), random_for(1, 2, 4)());
+}
+
+TEST(Random, PicksUniformly) {
+  Random random = random_for(1, 1, 1);
+  std::map<std::size_t, int> counts;
+  for (int i = 0; i < 3000; ++i) {
+    ++counts[pick(random, 3)];
+  }
+  ASSERT_EQ(counts.size(), 3U);
+  for (const auto& [value, count] : counts) {
+    EXPECT_NEAR(count, 1000, 100) << value;
+  }
+}
+
+TEST(Tournament, PrefersTheFitterButLetsOthersWin) {
+  const std::vector<Individual> members{individual("slow", 1), individual("middle", 2),
+                                        individual("fast", 3)};
+  std::map<std::string, int> wins;
+  for (int slot = 0; slot < 600; ++slot) {
+    Random random = random_for(1, 1, slot);
+    ++wins[tournament(members, 2, random).genome.id];
+  }
+  EXPECT_GT(wins["fast"], wins["middle"]);
+  EXPECT_GT(wins["middle"], wins["slow"]);
+  EXPECT_GT(wins["slow"], 0);
+}
+
+TEST(Survivors, AreTheFittestOfBothWithoutFailuresOrDuplicates) {
+  Individual duplicate = individual("copy", 9);
+  duplicate.duplicate_of = "elite";
+  const auto result = survivors({individual("elite", 9), individual("old", 1)},
+                                {individual("wrong", 0, Verdict::WrongAnswer), duplicate,
+                                 individual("new", 5), individual("elite", 9)},
+                                2);
+  EXPECT_THAT(ids(result), ElementsAre("elite", "new"));
+}
+
+TEST(Survivors, WithEqualSpeedupsDoNotDependOnTheOrderOfArrival) {
+  const Individual a = individual("a", 1);
+  const Individual b = individual("b", 1);
+  EXPECT_EQ(ids(survivors({a}, {b}, 2)), ids(survivors({b}, {a}, 2)));
+}
+
+TEST(Mutate, ChoosesUniformlyAmongTheMutatorsThatApply) {
+  const Genome parent = seed_genome("ab.cu", fake::source(0, 1)); // less_a does not apply
+  std::map<std::string, int> counts;
+  for (int slot = 0; slot < 100; ++slot) {
+    Random random = random_for(1, 1, slot);
+    ++counts[mutate(parent, fake::dialect(), random).trail.back().mutator];
+  }
+  EXPECT_EQ(counts.size(), 2U);
+  EXPECT_NEAR(counts["more_a"], 50, 20);
+}
+
+TEST(Mutate, GivesTheParentWhenNothingApplies) {
+  const Genome parent = seed_genome("c.cu", "constexpr int c = 1;\n");
+  Random random = random_for(1, 1, 1);
+  EXPECT_EQ(mutate(parent, fake::dialect(), random).id, parent.id);
+}
+
+Genome replayed(const Genome& seed, const std::vector<Gene>& trail) {
+  return std::get<Genome>(replay(seed, trail, fake::dialect()));
+}
+
+TEST(Crossover, SplicesAfterTheCommonPrefixAndCountsWhatNoLongerApplies) {
+  const Genome seed = seed_genome("ab.cu", fake::source(1, 1));
+  const Gene common{"more_a", "a 2"};
+  const Genome a = replayed(seed, {common, {"more_a", "a 3"}, {"more_a", "a 4"}});
+  const Genome b = replayed(seed, {common, {"less_a", "a 1"}, {"more_b", "b 2"}});
+  std::set<std::string> sources;
+  std::size_t dropped = 0;
+  for (int slot = 0; slot < 40; ++slot) {
+    Random random = random_for(1, 1, slot);
+    const Proposal child = crossover(a, b, {seed}, fake::dialect(), random);
+    ASSERT_EQ(child.genome.trail.front(), common);
+    EXPECT_EQ(child.genome, replayed(seed, child.genome.trail));
+    EXPECT_THAT(child.parents, ElementsAre(a.id, b.id));
+    sources.insert(child.genome.source);
+    dropped += child.dropped.size();
+    for (const Gene& gene : child.dropped) {
+      EXPECT_EQ(gene.mutator, "less_a"); // "a 1" cannot follow "a 3"
+    }
+  }
+  EXPECT_TRUE(sources.contains(fake::source(4, 2))); // all of a, the end of b
+  EXPECT_GT(dropped, 0U);
+}
+
+TEST(Breed, IsAFunctionOfTheSlotAndAvoidsWhatIsKnown) {
+  const Genome seed = seed_genome("ab.cu", fake::source(1, 1));
+  Individual member;
+  member.genome = seed;
+  Nursery nursery{{member}, {seed}, {seed.id}};
+  const Proposal first = breed(nursery, fake::dialect(), random_for(1, 1, 1));
+  EXPECT_EQ(first.genome, breed(nursery, fake::dialect(), random_for(1, 1, 1)).genome);
+  EXPECT_THAT(first.parents, ElementsAre(seed.id));
+  nursery.seen.insert(first.genome.id);
+  EXPECT_NE(first.genome, breed(nursery, fake::dialect(), random_for(1, 1, 1)).genome);
+}
+
+class Broken : public fake::Add {
+public:
+  Broken() : Add("broken", "a", 1) {}
+  std::vector<Rewrite> propose(const Kernel&) const override {
+    return {{"outside", {{1000, 1, ""}}}};
+  }
+};
+
+TEST(Breed, TurnsAMutatorsBugIntoAFault) {
+  const Genome seed = seed_genome("ab.cu", fake::source(1, 1));
+  Individual member;
+  member.genome = seed;
+  const Broken broken;
+  const Proposal proposal =
+      breed({{member}, {seed}, {}}, {{&broken}, fake::dialect().target}, random_for(1, 1, 1));
+  EXPECT_THAT(proposal.fault, testing::HasSubstr("outside the source"));
+}
+
+} // namespace
+} // namespace evo
