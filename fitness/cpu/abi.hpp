@@ -1,0 +1,75 @@
+// What a lowered kernel file and the executor that runs it share. It is C++17 without any library,
+// because it is also the head of every lowered source.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+namespace evo_gpu {
+
+struct uint3 {
+  unsigned x, y, z;
+};
+
+struct dim3 {
+  unsigned x, y, z;
+  constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+};
+
+enum class Access : int { Read, Write, Update, Atomic };
+
+/// A place in the source that accesses memory or waits, for messages and for telling which
+/// accesses of a warp's lanes belong together.
+struct Site {
+  const char* text;
+  int line;
+};
+
+struct Launch {
+  const char* kernel;
+  const void* function;
+  int max_threads; // __launch_bounds__, or the device's limit
+  dim3 grid;
+  dim3 block;
+  size_t shared_bytes; // dynamic
+};
+
+/// The executor, as the lowered code calls it. Every function gets `executor` first, and may throw
+/// through the lowered code.
+struct Host {
+  void* executor;
+  void (*launch)(void* executor, const Launch* launch, void (*thread)(void*), void* closure);
+  /// Checks one access before it happens; size and alignment are the type's.
+  void (*access)(void* executor, Access access, const void* address, size_t size, size_t alignment,
+                 int site);
+  /// An index outside a local array of `count` elements.
+  void (*local_index)(void* executor, long index, size_t count, int site);
+  void (*barrier)(void* executor, int site);
+  void (*warp_barrier)(void* executor);
+  void* (*shared)(void* executor, const char* name, size_t bytes, int declaration);
+  void* (*dynamic_shared)(void* executor, const char* name);
+  int (*allow_shared)(void* executor, const void* function, int bytes);
+  int (*fill)(void* executor, void* address, int value, size_t bytes);
+  int (*last_error)(void* executor);
+};
+
+/// The thread that runs now.
+struct Context {
+  uint3 thread_index;
+  uint3 block_index;
+  dim3 block_size;
+  dim3 grid_size;
+  uint64_t flops; // of all threads so far
+};
+
+/// The symbol evo_gpu_module of a lowered library.
+struct Module {
+  Host* host;
+  Context* context;
+  const Site* sites;
+  int site_count;
+  int granule;          // bytes of the smallest element accessed: what conflicts are told by
+  int max_shared_bytes; // per block, after opting in
+};
+
+} // namespace evo_gpu

@@ -1,0 +1,248 @@
+// CUDA's names on the host, for lowered kernels. Follows abi.hpp in every lowered source; nothing
+// else includes it.
+#pragma once
+
+#define __global__
+#define __device__
+#define __host__
+#define __constant__
+#define __launch_bounds__(...)
+#define __forceinline__
+#define __noinline__
+#define __align__(n) __attribute__((aligned(n)))
+#define __grid_constant__
+
+namespace std {
+using ::int16_t;
+using ::int32_t;
+using ::int64_t;
+using ::int8_t;
+using ::size_t;
+using ::uint16_t;
+using ::uint32_t;
+using ::uint64_t;
+using ::uint8_t;
+using ::uintptr_t;
+} // namespace std
+
+namespace evo_gpu {
+
+// Static, not inline: a GNU system would share inline variables between all loaded kernels.
+static Host host;
+static Context context;
+static const uint3& threadIdx = context.thread_index;
+static const uint3& blockIdx = context.block_index;
+static const dim3& blockDim = context.block_size;
+static const dim3& gridDim = context.grid_size;
+constexpr int warpSize = 32;
+
+// Checked accesses: the lowering wraps every lvalue that may lie in memory in one of these.
+
+template <Access kind, typename T> constexpr T& checked(T& place, int site) {
+  if (!__builtin_is_constant_evaluated()) {
+    host.access(host.executor, kind, __builtin_addressof(place), sizeof(T), alignof(T), site);
+  }
+  return place;
+}
+template <typename T> constexpr T& read(T& place, int site) {
+  return checked<Access::Read>(place, site);
+}
+template <typename T> constexpr T& write(T& place, int site) {
+  return checked<Access::Write>(place, site);
+}
+template <typename T> constexpr T& update(T& place, int site) {
+  return checked<Access::Update>(place, site);
+}
+
+/// An element of a local array.
+template <typename T, size_t count> constexpr T& at(T (&array)[count], long index, int site) {
+  if (static_cast<size_t>(index) >= count) {
+    host.local_index(host.executor, index, count, site);
+  }
+  return array[index];
+}
+
+/// Passes on the value of one floating-point operation.
+template <typename T> constexpr T flop(T value) {
+  if (!__builtin_is_constant_evaluated()) {
+    ++context.flops;
+  }
+  return value;
+}
+
+template <typename T> T& shared(const char* name, int declaration) {
+  return *static_cast<T*>(host.shared(host.executor, name, sizeof(T), declaration));
+}
+template <typename T> T& dynamic_shared(const char* name) {
+  return *static_cast<T*>(host.dynamic_shared(host.executor, name));
+}
+
+// Launches: launch("gemm", gemm, bound, grid, block, ...)(call of the kernel, arguments...).
+
+template <typename Call, typename... Arguments>
+void run(const Launch& configuration, Call call, Arguments... arguments) {
+  auto thread = [&] { call(arguments...); };
+  host.launch(
+      host.executor, &configuration,
+      [](void* closure) { (*static_cast<decltype(thread)*>(closure))(); }, &thread);
+}
+
+struct Launcher {
+  Launch configuration;
+  template <typename Call, typename... Arguments>
+  void operator()(Call call, Arguments... arguments) const {
+    run(configuration, call, arguments...);
+  }
+};
+
+template <typename Function>
+Launcher launch(const char* name, Function* kernel, int max_threads, dim3 grid, dim3 block,
+                size_t shared_bytes = 0, void* = nullptr) {
+  return {{name, reinterpret_cast<const void*>(kernel), max_threads, grid, block, shared_bytes}};
+}
+
+// The runtime API.
+
+enum cudaError { cudaSuccess = 0, cudaErrorInvalidValue = 1 };
+typedef enum cudaError cudaError_t;
+typedef struct CUstream_st* cudaStream_t;
+enum cudaFuncAttribute {
+  cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
+  cudaFuncAttributePreferredSharedMemoryCarveout = 9
+};
+
+inline cudaError_t cudaGetLastError() {
+  return static_cast<cudaError_t>(host.last_error(host.executor));
+}
+template <typename Function>
+cudaError_t cudaFuncSetAttribute(Function* function, cudaFuncAttribute attribute, int value) {
+  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) {
+    return cudaSuccess;
+  }
+  return static_cast<cudaError_t>(
+      host.allow_shared(host.executor, reinterpret_cast<const void*>(function), value));
+}
+inline cudaError_t cudaMemsetAsync(void* pointer, int value, size_t bytes, cudaStream_t = nullptr) {
+  return static_cast<cudaError_t>(host.fill(host.executor, pointer, value, bytes));
+}
+
+// Vector types.
+
+struct __align__(8) int2 {
+  int x, y;
+};
+struct __align__(16) int4 {
+  int x, y, z, w;
+};
+struct __align__(8) uint2 {
+  unsigned x, y;
+};
+struct __align__(16) uint4 {
+  unsigned x, y, z, w;
+};
+struct __align__(8) float2 {
+  float x, y;
+};
+struct __align__(16) float4 {
+  float x, y, z, w;
+};
+inline float2 make_float2(float x, float y) {
+  return {x, y};
+}
+inline float4 make_float4(float x, float y, float z, float w) {
+  return {x, y, z, w};
+}
+inline int4 make_int4(int x, int y, int z, int w) {
+  return {x, y, z, w};
+}
+inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) {
+  return {x, y, z, w};
+}
+
+// Barriers and memory intrinsics; the lowering appends their site.
+
+inline void __syncthreads(int site) {
+  host.barrier(host.executor, site);
+}
+inline void __syncwarp(unsigned = 0xffffffffu) {
+  host.warp_barrier(host.executor);
+}
+inline void __threadfence() {}
+inline void __threadfence_block() {}
+
+template <typename T> T __ldg(const T* address, int site) {
+  return read(*address, site);
+}
+template <typename T> T __ldcs(const T* address, int site) {
+  return read(*address, site);
+}
+template <typename T> T __ldcg(const T* address, int site) {
+  return read(*address, site);
+}
+template <typename T> void __stcs(T* address, T value, int site) {
+  write(*address, site) = value;
+}
+template <typename T> void __stcg(T* address, T value, int site) {
+  write(*address, site) = value;
+}
+
+template <typename T> T atomic_add(T* address, T value, int site) {
+  T& place = checked<Access::Atomic>(*address, site);
+  const T old = place;
+  place = old + value;
+  return old;
+}
+inline int atomicAdd(int* address, int value, int site) {
+  return atomic_add(address, value, site);
+}
+inline float atomicAdd(float* address, float value, int site) {
+  return flop(atomic_add(address, value, site));
+}
+
+// Arithmetic.
+
+inline int min(int a, int b) {
+  return a < b ? a : b;
+}
+inline int max(int a, int b) {
+  return a > b ? a : b;
+}
+inline unsigned min(unsigned a, unsigned b) {
+  return a < b ? a : b;
+}
+inline unsigned max(unsigned a, unsigned b) {
+  return a > b ? a : b;
+}
+inline float fminf(float a, float b) {
+  return __builtin_fminf(a, b);
+}
+inline float fmaxf(float a, float b) {
+  return __builtin_fmaxf(a, b);
+}
+inline float fabsf(float a) {
+  return __builtin_fabsf(a);
+}
+inline float sqrtf(float a) {
+  return __builtin_sqrtf(a);
+}
+inline float rsqrtf(float a) {
+  return 1.0f / __builtin_sqrtf(a);
+}
+inline float expf(float a) {
+  return __builtin_expf(a);
+}
+inline float fmaf(float a, float b, float c) {
+  return flop(flop(__builtin_fmaf(a, b, c)));
+}
+inline float __fmaf_rn(float a, float b, float c) {
+  return fmaf(a, b, c);
+}
+// Not inlined, so that no compiler contracts them into an fma.
+__attribute__((noinline)) inline float __fadd_rn(float a, float b) {
+  return flop(a + b);
+}
+__attribute__((noinline)) inline float __fmul_rn(float a, float b) {
+  return flop(a * b);
+}
+
+} // namespace evo_gpu
