@@ -2,8 +2,8 @@
 
     nvrtc_check.py FILE ARCH...        e.g. nvrtc_check.py optimized_lora.cu 52 60 70 86
 
-Needs the packages nvidia-cuda-nvrtc-cu12 and nvidia-cuda-runtime-cu12, 12.4.*, in NVRTC_HOME
-(pip install --target) or among python3's own packages. Exits 77 where they are missing.
+Needs the packages nvidia-cuda-nvrtc-cu12 and nvidia-cuda-runtime-cu12, 12.4.*, in NVRTC_HOME,
+where scripts/setup.sh --checks puts them. Exits 77 where they are missing.
 """
 
 import ctypes
@@ -13,13 +13,13 @@ import sys
 
 
 def find_packages():
-    for folder in [os.environ.get("NVRTC_HOME", ""), *sys.path]:
-        root = pathlib.Path(folder) / "nvidia"
-        library = root / "cuda_nvrtc" / "lib" / "libnvrtc.so.12"
-        headers = root / "cuda_runtime" / "include"
-        if library.exists() and headers.exists():
-            return library, headers
-    print("skipped: NVRTC 12.4 is not installed; scripts/setup.sh --nvrtc installs it")
+    home = os.environ.get("NVRTC_HOME", pathlib.Path.home() / ".cache" / "evo" / "nvrtc")
+    root = pathlib.Path(home) / "nvidia"
+    library = root / "cuda_nvrtc" / "lib" / "libnvrtc.so.12"
+    headers = root / "cuda_runtime" / "include"
+    if library.exists() and headers.exists():
+        return library, headers
+    print("skipped: NVRTC 12.4 is not installed; scripts/setup.sh --checks installs it")
     sys.exit(77)
 
 
