@@ -24,7 +24,7 @@ struct KernelResources {
 struct Artifact {
   std::string id; // genome id
   std::filesystem::path library;
-  std::string cubin_digest;
+  std::string cubin_digest; // of everything the library loads, host launchers included
   std::map<std::string, KernelResources> kernels; // by unmangled name
 };
 
@@ -45,20 +45,25 @@ struct BuildOptions {
 /// Thread-safe: builds of different sources run side by side.
 class Builder {
 public:
+  /// InputError when that nvcc does not run or does not know the arch.
   explicit Builder(BuildOptions options);
 
   /// Blocks until built, failed, past the deadline, or stopped (then BuildFailure, BuildTimeout,
-  /// "stopped").
+  /// "stopped"). Throws std::system_error when the cache cannot be written.
   BuildResult build(const std::string& id, const std::string& source, std::stop_token stop) const;
 
-  /// nvcc from CUDA_HOME, PATH or /usr/local/cuda; InputError names the ways to get it.
-  static std::filesystem::path find_nvcc();
+  /// nvcc from CUDA_HOME, PATH or the default place; InputError names the ways to get it.
+  static std::filesystem::path
+  find_nvcc(const std::filesystem::path& default_home = "/usr/local/cuda");
   /// "13.0" of that nvcc.
   static std::string nvcc_version(const std::filesystem::path& nvcc);
 
 private:
+  BuildResult compile(const std::string& source, const std::string& key,
+                      std::stop_token stop) const;
+
   BuildOptions options_;
-  std::string flags_key_;
+  std::string flags_key_; // flags and nvcc version
 };
 
 } // namespace evo

@@ -1,0 +1,196 @@
+#include "fitness/builder.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <iterator>
+#include <regex>
+#include <sstream>
+#include <system_error>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include "fitness/artifact_cache.hpp"
+#include "fitness/elf_digest.hpp"
+#include "fitness/problem.hpp"
+#include "fitness/process.hpp"
+#include "fitness/ptxas_report.hpp"
+#include "mutators/rewrite.hpp"
+
+namespace evo {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Those of torch's extension builder, as the judge calls it.
+std::vector<std::string> compiler_flags(const std::string& arch) {
+  const std::string number = arch.substr(arch.find('_') + 1);
+  return {"-O3",
+          "-std=c++17",
+          "-D__CUDA_NO_HALF_OPERATORS__",
+          "-D__CUDA_NO_HALF_CONVERSIONS__",
+          "-D__CUDA_NO_BFLOAT16_CONVERSIONS__",
+          "-D__CUDA_NO_HALF2_OPERATORS__",
+          "--expt-relaxed-constexpr",
+          fmt::format("-gencode=arch=compute_{0},code=sm_{0}", number),
+          "-Xcompiler",
+          "-fPIC",
+          "-shared",
+          "-Xptxas",
+          "-v"};
+}
+
+/// A folder of one build's own; what is left in it goes with it.
+class PrivateFolder {
+public:
+  explicit PrivateFolder(const fs::path& parent) {
+    fs::create_directories(parent);
+    std::string name = (parent / "build-XXXXXX").string();
+    if (!mkdtemp(name.data())) {
+      throw std::system_error(errno, std::generic_category(),
+                              "cannot make a folder in " + parent.string());
+    }
+    path_ = name;
+  }
+  PrivateFolder(const PrivateFolder&) = delete;
+  PrivateFolder& operator=(const PrivateFolder&) = delete;
+  ~PrivateFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+
+  const fs::path& path() const { return path_; }
+
+private:
+  fs::path path_;
+};
+
+std::string ask(const fs::path& nvcc, const std::string& question) {
+  try {
+    const ProcessResult answer = run_process({nvcc.string(), question}, {});
+    if (answer.ok()) {
+      return answer.output;
+    }
+    throw InputError(fmt::format("{} {} failed: {}; is this CUDA toolkit complete?", nvcc.string(),
+                                 question, answer.reason()));
+  } catch (const std::system_error& error) {
+    throw InputError(fmt::format("{} does not run: {}", nvcc.string(), error.code().message()));
+  }
+}
+
+void check_arch(const fs::path& nvcc, const std::string& arch) {
+  std::istringstream words(ask(nvcc, "--list-gpu-code"));
+  const std::vector<std::string> known{std::istream_iterator<std::string>(words), {}};
+  // sm_90a is sm_90 to some toolkits' lists.
+  const std::string base = arch.substr(0, arch.find_last_of("0123456789") + 1);
+  for (const std::string& name : known) {
+    if (name == arch || name == base) {
+      return;
+    }
+  }
+  throw InputError(fmt::format("target {} is not known to {} ({}), which knows {}; choose one of "
+                               "these or another toolkit",
+                               arch, nvcc.string(), Builder::nvcc_version(nvcc),
+                               fmt::join(known, ", ")));
+}
+
+std::string without(std::string text, const std::string& part) {
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part)) {
+    text.erase(at, part.size());
+  }
+  return text;
+}
+
+bool is_executable(const fs::path& file) {
+  return fs::is_regular_file(file) && access(file.c_str(), X_OK) == 0;
+}
+
+} // namespace
+
+Builder::Builder(BuildOptions options) : options_(std::move(options)) {
+  // nvcc runs in a folder of its own.
+  options_.cache = fs::absolute(options_.cache);
+  options_.nvcc = fs::absolute(options_.nvcc);
+  check_arch(options_.nvcc, options_.arch);
+  flags_key_ = fmt::format("{}\n{}", fmt::join(compiler_flags(options_.arch), " "),
+                           ask(options_.nvcc, "--version"));
+}
+
+BuildResult Builder::build(const std::string& id, const std::string& source,
+                           std::stop_token stop) const {
+  const std::string key = digest(flags_key_ + "\n" + source);
+  auto artifact = ArtifactCache(options_.cache).find(key);
+  BuildResult result = artifact ? BuildResult(std::move(*artifact)) : compile(source, key, stop);
+  if (auto* built = std::get_if<Artifact>(&result)) {
+    built->id = id;
+  }
+  return result;
+}
+
+BuildResult Builder::compile(const std::string& source, const std::string& key,
+                             std::stop_token stop) const {
+  const PrivateFolder folder(options_.cache);
+  // Always the same names: they reach the library.
+  write_file(folder.path() / "kernel.cu", source);
+  std::vector<std::string> command{options_.nvcc.string()};
+  std::ranges::copy(compiler_flags(options_.arch), std::back_inserter(command));
+  std::ranges::copy(std::array{"kernel.cu", "-o", "kernel.so"}, std::back_inserter(command));
+  const ProcessResult nvcc = run_process(command,
+                                         {.directory = folder.path(),
+                                          .environment = {{"TMPDIR", folder.path().string()}},
+                                          .deadline = options_.deadline},
+                                         stop);
+  if (nvcc.stopped || nvcc.timed_out) {
+    return BuildFailure{Verdict::BuildTimeout,
+                        nvcc.stopped ? nvcc.reason() : "nvcc ran " + nvcc.reason()};
+  }
+  if (nvcc.signal != 0) {
+    return BuildFailure{Verdict::NoBuild, "nvcc ended by " + nvcc.reason()};
+  }
+  if (!nvcc.ok()) {
+    return parse_failure(without(nvcc.output, folder.path().string() + "/"));
+  }
+  const fs::path library = folder.path() / "kernel.so";
+  return ArtifactCache(options_.cache)
+      .store(key, {.id = {},
+                   .library = library,
+                   .cubin_digest = loaded_digest(read_file(library)),
+                   .kernels = parse_ptxas(nvcc.output)});
+}
+
+fs::path Builder::find_nvcc(const fs::path& default_home) {
+  if (const char* home = std::getenv("CUDA_HOME");
+      home && is_executable(fs::path(home) / "bin/nvcc")) {
+    return fs::path(home) / "bin/nvcc";
+  }
+  if (const char* path = std::getenv("PATH")) {
+    std::istringstream folders(path);
+    for (std::string folder; std::getline(folders, folder, ':');) {
+      if (!folder.empty() && is_executable(fs::path(folder) / "nvcc")) {
+        return fs::path(folder) / "nvcc";
+      }
+    }
+  }
+  if (is_executable(default_home / "bin/nvcc")) {
+    return default_home / "bin/nvcc";
+  }
+  throw InputError(
+      fmt::format("nvcc was not found in CUDA_HOME, on PATH or in {}: install the CUDA "
+                  "toolkit (12.0 or newer), or set CUDA_HOME to where it is",
+                  default_home.string()));
+}
+
+std::string Builder::nvcc_version(const fs::path& nvcc) {
+  const std::string text = ask(nvcc, "--version");
+  std::smatch match;
+  if (!std::regex_search(text, match, std::regex("release (\\d+\\.\\d+)"))) {
+    throw InputError(
+        fmt::format("{} --version names no release; is it NVIDIA's compiler?", nvcc.string()));
+  }
+  return match[1];
+}
+
+} // namespace evo
