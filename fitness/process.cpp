@@ -184,6 +184,10 @@ ChannelProcess::~ChannelProcess() {
   kill();
 }
 
+bool ChannelProcess::running() const {
+  return pid_ >= 0 && !has_ended(pid_);
+}
+
 bool ChannelProcess::send(const std::string& line) {
   const std::string message = line + "\n";
   std::string_view left = message;
@@ -201,7 +205,7 @@ ChannelProcess::Read ChannelProcess::receive(std::string& line, std::chrono::mil
                                              std::stop_token stop) {
   const auto end = Clock::now() + deadline;
   while (true) {
-    const bool ended = pid_ < 0 || has_ended(pid_);
+    const bool ended = !running();
     const auto drained = drain(from_child_, [this](std::string_view text) { buffer_ += text; });
     read_log();
     if (const auto newline = buffer_.find('\n'); newline != std::string::npos) {

@@ -67,6 +67,8 @@ public:
 
   enum class Read { Line, Timeout, Closed };
 
+  bool running() const;
+
   /// False when the child is gone.
   bool send(const std::string& line);
   /// Waits for one whole line; `line` is untouched unless Read::Line.

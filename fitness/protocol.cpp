@@ -107,7 +107,8 @@ auto fields(const LaunchCounts&) {
 
 auto fields(const JudgeResponse&) {
   return std::tuple{Field{"fitness", &JudgeResponse::fitness},
-                    Field{"counts", &JudgeResponse::counts}};
+                    Field{"counts", &JudgeResponse::counts},
+                    Field{"leaving", &JudgeResponse::leaving}};
 }
 
 template <typename T> void write(json& object, const T& value) {

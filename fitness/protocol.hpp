@@ -1,6 +1,6 @@
 // What the engine and the worker say to each other: one JSON object per line, on two descriptors
 // that no candidate knows (worker_client.hpp opens them). The worker answers every request with
-// one response of the same `id`, or dies.
+// one response, in order, or dies.
 #pragma once
 
 #include <string>
@@ -27,44 +27,45 @@ struct PrepareRequest {
 
 /// Answer to PrepareRequest, and what `evo doctor` shows.
 struct PrepareResponse {
-  std::string device_name;         // "NVIDIA H200"; "CPU" for the model backend
-  std::string arch;                // "sm_90"; empty for the model backend
-  std::string driver;              // CUDA driver API version, "13.0"; empty without one
-  std::string torch_version;       // "2.11.0"
-  std::string reference_precision; // "fp32" or "tf32": what the reference was found to compute in
+  std::string device_name;           // "NVIDIA H200"; "CPU" for the model backend
+  std::string arch;                  // "sm_90"; empty for the model backend
+  std::string driver;                // CUDA driver API version, "13.0"; empty without one
+  std::string torch_version;         // "2.11.0"
+  std::string reference_precision;   // "fp32" or "tf32": what the reference was found to compute in
   std::vector<SizeResult> reference; // reference_ms per size (CUDA only)
-  std::string error;               // not empty: the backend cannot be used; one sentence
+  std::string error;                 // not empty: the backend cannot be used; one sentence
 };
 
 /// Judges one built candidate.
 struct JudgeRequest {
-  std::string library;        // shared object: nvcc's, or the lowered host code's
-  std::string id;             // genome id, for messages
-  std::vector<int> sizes;     // subset of the prepared ones (CUDA), or free (model)
+  std::string library;         // shared object: nvcc's, or the lowered host code's
+  std::string id;              // genome id, for messages
+  std::vector<int> sizes;      // subset of the prepared ones (CUDA), or free (model)
   double stop_at_ms_ratio = 0; // give up timing beyond this multiple of best_ms; 0: never
   std::vector<double> best_ms; // the incumbent's times, aligned with sizes; empty: none
-  int calls = 0;              // timed calls per size
+  int calls = 0;               // timed calls per size
 };
 
 /// What the kernel did, counted on the CPU, per launched kernel: the analytic model's input.
 struct LaunchCounts {
   std::string kernel;
-  int size = 0;              // of the varying dim
+  int size = 0; // of the varying dim
   double blocks = 0;
-  double threads = 0;        // per block
-  double shared_bytes = 0;   // dynamic, per block
+  double threads = 0;             // per block
+  double shared_bytes = 0;        // dynamic, per block
   double global_load_sectors = 0; // 32-byte sectors, over all warps
   double global_store_sectors = 0;
   double shared_load_wavefronts = 0; // bank-conflict-free passes of up to 128 bytes, over all warps
   double shared_store_wavefronts = 0;
   double memory_instructions = 0; // warp-level loads and stores
-  double flops = 0;          // multiplications and additions, over all threads
-  double barriers = 0;       // over all blocks
+  double flops = 0;               // multiplications and additions, over all threads
+  double barriers = 0;            // over all blocks
 };
 
 struct JudgeResponse {
   Fitness fitness;
   std::vector<LaunchCounts> counts; // model backend only
+  bool leaving = false; // the candidate spoilt the worker's state: it exits after this answer
 };
 
 void to_json(nlohmann::json& json, const Problem& problem);

@@ -28,18 +28,22 @@ public:
   /// cannot be used or the worker dies twice in a row.
   const PrepareResponse& prepare(std::stop_token stop = {});
 
-  /// Never throws for a candidate's fault: Crash and Hang are verdicts.
+  /// Never throws for a candidate's fault: Crash and Hang are verdicts. A stop is Hang, "stopped".
+  /// Throws std::runtime_error with prepare()'s error when there is no worker to be had.
   JudgeResponse judge(const JudgeRequest& request, std::stop_token stop = {});
 
-  int restarts() const { return restarts_; }
+  int restarts() const { return starts_ > 1 ? starts_ - 1 : 0; }
 
 private:
+  PrepareResponse start(std::stop_token stop);
+  JudgeResponse blame(Verdict verdict, std::string detail);
+
   std::filesystem::path worker_;
   PrepareRequest request_;
   WorkerDeadlines deadlines_;
   std::unique_ptr<ChannelProcess> process_;
   PrepareResponse prepared_;
-  int restarts_ = 0;
+  int starts_ = 0;
 };
 
 /// evo-worker beside the running program, or EVO_WORKER; InputError when there is none.
