@@ -6,9 +6,9 @@
 //   }                                    sum += a[k] * b[k];
 //                                      }
 //
-// Precondition: a counted loop of device code (analysis/loops.hpp), with no pragma or with one
-// unroll pragma on a line of its own. A factor divides a constant trip count and is less than it;
-// `full` needs a constant trip count. The copies of the innermost body stay within max_copies.
+// Precondition: a counted loop of device code (analysis/counted_loop.hpp), with no pragma or with
+// one unroll pragma on a line of its own. A factor divides a constant trip count and is less than
+// it; `full` needs a constant trip count. The copies of the innermost body stay within max_copies.
 // The pragma leaves the order of operations alone, so results keep every bit.
 //
 // Expected gain: fewer branches and index computations, more independent loads in flight; it costs
@@ -35,20 +35,22 @@ namespace evo {
 namespace {
 
 constexpr std::array factors{1, 2, 4, 8, 16, 32};
-constexpr long max_copies = 4096;
+constexpr std::int64_t max_copies = 4096;
 
-bool encloses(const CountedLoop& outer, const CountedLoop& inner) {
-  const clang::SourceRange body = outer.loop->getBody()->getSourceRange();
-  return body.fullyContains(inner.loop->getSourceRange());
+bool encloses(const DeviceLoop& outer, const DeviceLoop& inner) {
+  const clang::SourceRange body = outer.counted.loop->getBody()->getSourceRange();
+  return body.fullyContains(inner.counted.loop->getSourceRange());
 }
 
 /// How often the innermost body is written out where every loop inside `outer` with a constant
 /// trip count is unrolled.
-long inner_copies(const CountedLoop& outer, const std::vector<CountedLoop>& loops) {
-  long most = 1;
-  for (const CountedLoop& inner : loops) {
+std::int64_t inner_copies(const Kernel& kernel, const DeviceLoop& outer,
+                          const std::vector<DeviceLoop>& loops) {
+  std::int64_t most = 1;
+  for (const DeviceLoop& inner : loops) {
     if (encloses(outer, inner)) {
-      most = std::max(most, inner.trip_count.value_or(1) * inner_copies(inner, loops));
+      most = std::max(most, trip_count(kernel, inner.counted).value_or(1) *
+                                inner_copies(kernel, inner, loops));
     }
   }
   return most;
@@ -69,16 +71,14 @@ std::optional<Span> pragma_line(const Kernel& kernel, const clang::Attr& pragma)
 }
 
 /// "4", "full": what stands after "unroll" in a label; empty for a pragma of another kind.
-std::string choice_of(const clang::Attr& attribute, const clang::ASTContext& ast) {
+std::string choice_of(const Kernel& kernel, const clang::Attr& attribute) {
   const auto* hint = clang::dyn_cast<clang::LoopHintAttr>(&attribute);
   if (hint == nullptr) {
     return "";
   }
   if (hint->getOption() == clang::LoopHintAttr::UnrollCount) {
-    clang::Expr::EvalResult factor;
-    const bool known =
-        !hint->getValue()->isValueDependent() && hint->getValue()->EvaluateAsInt(factor, ast);
-    return known ? std::to_string(factor.Val.getInt().getExtValue()) : "by name";
+    const auto factor = constant_value(kernel, *hint->getValue());
+    return factor ? std::to_string(*factor) : "by name";
   }
   if (hint->getOption() == clang::LoopHintAttr::Unroll) {
     return hint->getState() == clang::LoopHintAttr::Disable ? "1" : "full";
@@ -86,16 +86,15 @@ std::string choice_of(const clang::Attr& attribute, const clang::ASTContext& ast
   return "";
 }
 
-std::vector<std::string> sensible_choices(const CountedLoop& loop, long inner) {
+std::vector<std::string> sensible_choices(std::optional<std::int64_t> trips, std::int64_t inner) {
   std::vector<std::string> choices;
   for (const int factor : factors) {
-    const bool divides =
-        !loop.trip_count || (factor < *loop.trip_count && *loop.trip_count % factor == 0);
+    const bool divides = !trips || (factor < *trips && *trips % factor == 0);
     if (divides && factor * inner <= max_copies) {
       choices.push_back(std::to_string(factor));
     }
   }
-  if (loop.trip_count && *loop.trip_count > 1 && *loop.trip_count * inner <= max_copies) {
+  if (trips && *trips > 1 && *trips * inner <= max_copies) {
     choices.push_back("full");
   }
   return choices;
@@ -106,9 +105,9 @@ std::string pragma_text(const std::string& choice) {
 }
 
 /// The edit that puts a pragma before a loop that has none; the pragma must begin its line.
-std::optional<Edit> insertion(const Kernel& kernel, const CountedLoop& loop,
+std::optional<Edit> insertion(const Kernel& kernel, const DeviceLoop& loop,
                               const std::string& choice) {
-  const auto span = span_of(kernel, *loop.loop);
+  const auto span = span_of(kernel, *loop.counted.loop);
   if (!span) {
     return std::nullopt;
   }
@@ -119,11 +118,11 @@ std::optional<Edit> insertion(const Kernel& kernel, const CountedLoop& loop,
                        : Edit{span->begin, 0, "\n" + pragma_text(choice)};
 }
 
-std::vector<Rewrite> proposals(const Kernel& kernel, const CountedLoop& loop, long inner) {
+std::vector<Rewrite> proposals(const Kernel& kernel, const DeviceLoop& loop, std::int64_t inner) {
   std::string present;
   std::optional<Span> line;
   if (!loop.attributes.empty()) {
-    present = choice_of(*loop.attributes.front(), kernel.ast());
+    present = choice_of(kernel, *loop.attributes.front());
     line = pragma_line(kernel, *loop.attributes.front());
     if (loop.attributes.size() != 1 || present.empty() || !line) {
       return {};
@@ -135,7 +134,7 @@ std::vector<Rewrite> proposals(const Kernel& kernel, const CountedLoop& loop, lo
       result.push_back({loop.name + " unroll " + choice, {*edit}});
     }
   };
-  for (const std::string& choice : sensible_choices(loop, inner)) {
+  for (const std::string& choice : sensible_choices(trip_count(kernel, loop.counted), inner)) {
     propose(choice, line ? Edit{line->begin, line->length(), pragma_text(choice)}
                          : insertion(kernel, loop, choice));
   }
@@ -160,9 +159,9 @@ public:
 
   std::vector<Rewrite> propose(const Kernel& kernel) const override {
     std::vector<Rewrite> result;
-    const std::vector<CountedLoop> loops = counted_loops(kernel);
-    for (const CountedLoop& loop : loops) {
-      std::ranges::move(proposals(kernel, loop, inner_copies(loop, loops)),
+    const std::vector<DeviceLoop> loops = device_loops(kernel);
+    for (const DeviceLoop& loop : loops) {
+      std::ranges::move(proposals(kernel, loop, inner_copies(kernel, loop, loops)),
                         std::back_inserter(result));
     }
     return result;

@@ -6,7 +6,7 @@ __global__ void f(float *out, int n) {
     out[0] = 1.0f;
   } else
 #pragma unroll 8
-    for (int i = 1; i <= n; ++i)
+    for (int i = 1; i < n; ++i)
       for (int j = 0; j < n; j++) {
         out[i * n + j] = 0.0f;
       }
