@@ -1,24 +1,13 @@
 #include "mutators/analysis/launches.hpp"
 
-#include <fstream>
-#include <sstream>
 
 #include <clang/AST/Decl.h>
 #include <gtest/gtest.h>
 
-namespace evo {
+#include "tests/support/kernels.hpp"
+
+namespace evo::test {
 namespace {
-
-Kernel parse(const std::string& source) {
-  return std::get<Kernel>(Kernel::parse(source, *Target::find("sm_86")));
-}
-
-std::string read(const std::string& file) {
-  std::ifstream stream(std::string(EVO_SOURCE_DIR) + "/" + file);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
 
 std::vector<std::string> kernel_names(const std::vector<Launch>& launches) {
   std::vector<std::string> names;
@@ -29,7 +18,7 @@ std::vector<std::string> kernel_names(const std::vector<Launch>& launches) {
 }
 
 TEST(FindLaunches, ListsTheSeedsLaunchesInOrder) {
-  const Kernel tiled = parse(read("seeds/lora/tiled.cu"));
+  const Kernel tiled = parse(read(in_repository("seeds/lora/tiled.cu")));
   const auto launches = find_launches(tiled);
   EXPECT_EQ(kernel_names(launches), (std::vector<std::string>{"project", "gemm", "update"}));
   EXPECT_EQ(launches[1].arguments.size(), 4u);
@@ -58,4 +47,4 @@ TEST(FindLaunches, RefusesTwoEntriesAndKernelsWithoutABody) {
 }
 
 } // namespace
-} // namespace evo
+} // namespace evo::test

@@ -1,0 +1,351 @@
+#include "mutators/analysis/interpreter.hpp"
+
+#include <algorithm>
+
+#include <clang/AST/ASTContext.h>
+#include <clang/AST/Decl.h>
+#include <clang/AST/Expr.h>
+#include <clang/Basic/SourceManager.h>
+
+namespace evo {
+namespace {
+
+std::string where_is(const Kernel& kernel, const clang::Stmt& statement) {
+  const auto place = kernel.ast().getSourceManager().getPresumedLoc(statement.getBeginLoc());
+  return place.isInvalid()
+             ? std::string()
+             : std::to_string(place.getLine()) + ":" + std::to_string(place.getColumn()) + ": ";
+}
+
+Value record_of(Ints x, Ints y, Ints z) {
+  return Record{{Value(std::move(x)), Value(std::move(y)), Value(std::move(z))}};
+}
+
+Value record_of(const Extent3& extent) {
+  return record_of(extent.x, extent.y, extent.z);
+}
+
+/// The scalar or struct that a (nested) array is made of.
+const Layout& leaf(const Layout& layout) {
+  return layout.kind == Layout::Kind::Array ? leaf(*layout.element) : layout;
+}
+
+/// The lowest and highest active value.
+std::pair<std::int64_t, std::int64_t> range(const Ints& values, const Mask& mask) {
+  if (values.uniform()) {
+    return {values[0], values[0]};
+  }
+  std::pair<std::int64_t, std::int64_t> range{INT64_MAX, INT64_MIN};
+  for (std::size_t lane = 0; lane < mask.size(); ++lane) {
+    if (mask[lane]) {
+      range = {std::min(range.first, values[lane]), std::max(range.second, values[lane])};
+    }
+  }
+  return range;
+}
+
+} // namespace
+
+Interpreter::Interpreter(const Kernel& kernel, Assignment values, std::int64_t step_limit)
+    : kernel_(kernel), values_(std::move(values)), step_limit_(step_limit),
+      layouts_(kernel.ast(), !values_.empty(),
+               [this](const clang::Expr& extent) { return ints(rvalue(extent), extent)[0]; }) {
+  start(1);
+}
+
+void Interpreter::start(std::size_t lanes) {
+  steps_ = 0;
+  builtins_.clear();
+  builtins_["warpSize"].value = Ints(32);
+  lanes_ = lanes;
+  mask_ = Mask(lanes);
+  continued_.clear();
+  frames_.clear();
+  frames_.push_back(
+      Frame{.variables = {}, .returned = Mask(lanes, false), .result = {}, .object = {}});
+  recording_ = false;
+}
+
+std::int64_t Interpreter::integer(const clang::Expr& expression) {
+  start(1);
+  return ints(rvalue(expression), expression)[0];
+}
+
+Ints Interpreter::integers(const clang::Expr& expression, const Block& block) {
+  bind_block(block);
+  return ints(rvalue(expression), expression);
+}
+
+std::int64_t Interpreter::size_of(const clang::ValueDecl& declaration) {
+  start(1);
+  return layouts_.of(declaration)->bytes;
+}
+
+void Interpreter::run(const Block& block, AccessObserver& observer) {
+  bind_block(block);
+  observer_ = &observer;
+  execute(*block.kernel->getBody());
+  observer_ = nullptr;
+}
+
+Value Interpreter::run_host(const clang::FunctionDecl& function,
+                            const std::vector<Argument>& arguments, OnLaunch on_launch,
+                            OnCall on_call) {
+  start(1);
+  on_launch_ = std::move(on_launch);
+  on_call_ = std::move(on_call);
+  bind_arguments(frames_.back(), function, arguments);
+  execute(*function.getBody());
+  const auto* result = std::get_if<Value>(&frames_.back().result);
+  return result != nullptr ? *result : Value(Unknown{"the function returns nothing"});
+}
+
+void Interpreter::bind_block(const Block& block) {
+  std::vector<std::int64_t> x, y, z;
+  const auto add = [&](std::int64_t thread) {
+    x.push_back(thread % block.block.x);
+    y.push_back(thread / block.block.x % block.block.y);
+    z.push_back(thread / block.block.x / block.block.y);
+  };
+  if (block.threads.empty()) {
+    for (std::int64_t thread = 0; thread < block.block.count(); ++thread) {
+      add(thread);
+    }
+  } else {
+    std::ranges::for_each(block.threads, add);
+  }
+  start(x.size());
+  builtins_["threadIdx"].value = record_of(Ints(x), Ints(y), Ints(z));
+  builtins_["blockIdx"].value = record_of(block.index);
+  builtins_["blockDim"].value = record_of(block.block);
+  builtins_["gridDim"].value = record_of(block.grid);
+  dynamic_shared_bytes_ = block.dynamic_shared_bytes;
+  if (block.kernel != nullptr) {
+    bind_arguments(frames_.back(), *block.kernel, block.arguments);
+  }
+}
+
+void Interpreter::bind_arguments(Frame& frame, const clang::FunctionDecl& function,
+                                 const std::vector<Argument>& arguments) {
+  for (unsigned i = 0; i < std::min<std::size_t>(arguments.size(), function.getNumParams()); ++i) {
+    const clang::ParmVarDecl& parameter = *function.getParamDecl(i);
+    Value value = Opaque{};
+    if (const auto* integer = std::get_if<std::int64_t>(&arguments[i])) {
+      value = Ints(*integer);
+    } else if (const auto* buffer = std::get_if<Buffer>(&arguments[i])) {
+      const clang::QualType pointee = parameter.getType()->getPointeeType();
+      const LayoutPtr layout =
+          pointee.isNull() || pointee->isIncompleteType()
+              ? std::make_shared<Layout>(Layout{.bytes = 1, .element = {}, .fields = {}})
+              : layouts_.of(pointee);
+      const int array = array_of({.space = Array::Space::Global,
+                                  .name = parameter.getNameAsString(),
+                                  .decl = &parameter,
+                                  .buffer = buffer->id,
+                                  .element_bytes = static_cast<int>(leaf(*layout).bytes)},
+                                 -1);
+      value = Place{array, Ints(buffer->offset), layout};
+    }
+    frame.variables[&parameter].value = std::move(value);
+  }
+}
+
+void Interpreter::step(const clang::Stmt& statement) {
+  if (++steps_ > step_limit_) {
+    unknown(statement, "the evaluation takes too many steps");
+  }
+}
+
+void Interpreter::unknown(const clang::Stmt& where, const std::string& reason) const {
+  throw Failure{Failure::Kind::Unknown, where_is(kernel_, where) + reason};
+}
+
+void Interpreter::fault(const clang::Stmt& where, const std::string& reason) const {
+  throw Failure{Failure::Kind::Fault, where_is(kernel_, where) + reason};
+}
+
+const Ints& Interpreter::ints(const Value& value, const clang::Stmt& where) const {
+  if (const auto* found = std::get_if<Ints>(&value)) {
+    return *found;
+  }
+  const auto* why = std::get_if<Unknown>(&value);
+  unknown(where, why != nullptr ? why->reason : "a value that is not an integer decides here");
+}
+
+const Place& Interpreter::place(const Value& value, const clang::Stmt& where) const {
+  if (const auto* found = std::get_if<Place>(&value)) {
+    return *found;
+  }
+  const auto* why = std::get_if<Unknown>(&value);
+  unknown(where, why != nullptr ? why->reason : "it is not known where this points");
+}
+
+Mask Interpreter::truth(const Value& value, const clang::Stmt& where) const {
+  const Ints& condition = ints(value, where);
+  if (condition.uniform()) {
+    return condition[0] != 0 ? mask_ : Mask(lanes_, false);
+  }
+  Mask result(lanes_, false);
+  for (std::size_t lane = 0; lane < lanes_; ++lane) {
+    result.set(lane, condition[lane] != 0 && mask_[lane]);
+  }
+  return result;
+}
+
+Value Interpreter::merged(const Value& ours, const Value& others) const {
+  if (mask_.all() || ours == others) {
+    return ours;
+  }
+  if (const auto *a = std::get_if<Ints>(&ours), *b = std::get_if<Ints>(&others); a && b) {
+    return blend(mask_, *a, *b);
+  }
+  if (const auto *a = std::get_if<Place>(&ours), *b = std::get_if<Place>(&others);
+      a && b && a->array == b->array && a->layout == b->layout) {
+    return Place{a->array, blend(mask_, a->offset, b->offset), a->layout};
+  }
+  if (const auto *a = std::get_if<Record>(&ours), *b = std::get_if<Record>(&others);
+      a && b && a->fields.size() == b->fields.size()) {
+    Record result;
+    for (std::size_t i = 0; i < a->fields.size(); ++i) {
+      result.fields.push_back(merged(a->fields[i], b->fields[i]));
+    }
+    return result;
+  }
+  return Unknown{"threads disagree on what this value is"};
+}
+
+int Interpreter::array_of(Array array, std::int64_t bytes, int parent) {
+  const bool global = array.space == Array::Space::Global && array.buffer >= 0;
+  const auto key = global ? std::pair<const void*, int>(nullptr, array.buffer)
+                          : std::pair<const void*, int>(array.decl, parent);
+  const auto [entry, added] = array_ids_.try_emplace(key, static_cast<int>(arrays_.size()));
+  if (added) {
+    arrays_.push_back(array);
+    array_states_.emplace_back();
+  }
+  array_states_[entry->second].bytes = bytes;
+  arrays_[entry->second].elements = bytes < 0 ? -1 : bytes / array.element_bytes;
+  return entry->second;
+}
+
+Place Interpreter::member_array(const Place& object, const clang::FieldDecl& field,
+                                const clang::Stmt& where) {
+  const auto& [offset, layout] = object.layout->fields.at(&field);
+  const std::int64_t record_bytes = object.layout->bytes;
+  const std::int64_t records = array_states_[object.array].bytes / record_bytes;
+  if (records < 1) {
+    fault(where, arrays_[object.array].name + " is smaller than the struct that it holds");
+  }
+  array_states_[object.array].split = true;
+  const Array array{.space = arrays_[object.array].space,
+                    .name = arrays_[object.array].name + "." + field.getNameAsString(),
+                    .decl = &field,
+                    .element_bytes = static_cast<int>(leaf(*layout).bytes)};
+  const int id = array_of(array, records * layout->bytes, object.array);
+  const std::int64_t bytes = layout->bytes;
+  return {id,
+          combine(object.offset, Ints(0), lanes_,
+                  [=](std::int64_t at, std::int64_t) { return at / record_bytes * bytes; }),
+          layout};
+}
+
+void Interpreter::touch(const Place& at, bool write, const clang::Expr& site) {
+  if (!mask_.any()) {
+    return;
+  }
+  ArrayState& state = array_states_[at.array];
+  const Array& array = arrays_[at.array];
+  state.accessed = true;
+  if (state.split) {
+    unknown(site, array.name + " is accessed both as a whole and by its members");
+  }
+  const std::int64_t bytes = at.layout->bytes;
+  const auto [low, high] = range(at.offset, mask_);
+  if (low < 0 || (state.bytes >= 0 && high + bytes > state.bytes)) {
+    fault(site, "an index lies outside " + array.name);
+  }
+  const std::int64_t unit = array.element_bytes;
+  if (bytes % unit != 0) {
+    unknown(site, "part of an element of " + array.name + " is accessed");
+  }
+  bool misaligned = false;
+  const std::int64_t align = at.layout->align;
+  const Ints elements = combine(at.offset, Ints(0), lanes_,
+                                [&](std::int64_t offset, std::int64_t) { return offset / unit; });
+  for (std::size_t lane = 0; lane < (at.offset.uniform() ? 1 : lanes_); ++lane) {
+    misaligned |= at.offset[lane] % align != 0 && (at.offset.uniform() || mask_[lane]);
+  }
+  if (misaligned) {
+    fault(site, "a misaligned access to " + array.name);
+  }
+  if (observer_ != nullptr) {
+    observer_->access({.array = at.array,
+                       .write = write,
+                       .site = &site,
+                       .width = static_cast<int>(bytes / unit),
+                       .elements = &elements,
+                       .active = &mask_});
+  }
+}
+
+Value Interpreter::load(const Reference& from, const clang::Expr& site) {
+  const clang::QualType type = site.getType();
+  const bool opaque = type->isFloatingType() || type->isRecordType();
+  if (from.variable == nullptr) {
+    touch(from.place, false, site);
+    return opaque ? Value(Opaque{}) : Unknown{"an integer read from memory decides here"};
+  }
+  const Value& value = from.variable->value;
+  if (from.field < 0) {
+    return value;
+  }
+  if (const auto* record = std::get_if<Record>(&value)) {
+    return record->fields[from.field];
+  }
+  return opaque ? Value(Opaque{}) : Unknown{"an integer read from memory decides here"};
+}
+
+void Interpreter::store(const Reference& to, const Value& value, const clang::Expr& site) {
+  if (to.variable == nullptr) {
+    touch(to.place, true, site);
+  } else if (to.field < 0) {
+    to.variable->value = merged(value, to.variable->value);
+  } else if (auto* record = std::get_if<Record>(&to.variable->value)) {
+    record->fields[to.field] = merged(value, record->fields[to.field]);
+  }
+}
+
+Ints Interpreter::normalised(const Ints& value, clang::QualType type, const clang::Stmt& where,
+                             bool overflow_is_unknown) const {
+  const unsigned bits = kernel_.ast().getIntWidth(type);
+  if (bits >= 64) {
+    return value;
+  }
+  const bool is_signed = type->isSignedIntegerOrEnumerationType();
+  const std::int64_t low = is_signed ? -(std::int64_t{1} << (bits - 1)) : 0;
+  const std::int64_t high = is_signed ? -low - 1 : (std::int64_t{1} << bits) - 1;
+  const auto [least, most] = range(value, Mask(lanes_));
+  if (low <= least && most <= high) {
+    return value;
+  }
+  const auto [least_active, most_active] = range(value, mask_);
+  if (is_signed && overflow_is_unknown && mask_.any() &&
+      (least_active < low || most_active > high)) {
+    unknown(where, "the integer overflows");
+  }
+  return combine(value, Ints(0), lanes_, [=](std::int64_t v, std::int64_t) {
+    const std::int64_t wrapped = v & ((std::int64_t{1} << bits) - 1);
+    return is_signed && wrapped > high ? wrapped - (std::int64_t{1} << bits) : wrapped;
+  });
+}
+
+Variable* Interpreter::builtin(const clang::VarDecl& variable) {
+  const auto& sources = kernel_.ast().getSourceManager();
+  if (sources.isInMainFile(sources.getExpansionLoc(variable.getLocation()))) {
+    return nullptr;
+  }
+  const auto found = builtins_.find(variable.getNameAsString());
+  return found == builtins_.end() ? nullptr : &found->second;
+}
+
+} // namespace evo

@@ -1,0 +1,211 @@
+// The machine behind Evaluator and evaluate_launches(): executes functions of a kernel file, all
+// lanes together under a mask. Internal to mutators/analysis.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "mutators/analysis/evaluator.hpp"
+#include "mutators/analysis/lanes.hpp"
+#include "mutators/analysis/layout.hpp"
+
+namespace clang {
+class ArraySubscriptExpr;
+class BinaryOperator;
+class CUDAKernelCallExpr;
+class CXXConstructExpr;
+class CallExpr;
+class CastExpr;
+class DeclStmt;
+class ForStmt;
+class FunctionDecl;
+class IfStmt;
+class InitListExpr;
+class MemberExpr;
+class Stmt;
+class UnaryExprOrTypeTraitExpr;
+class UnaryOperator;
+} // namespace clang
+
+namespace evo {
+
+/// A float, or bytes that are only moved about.
+struct Opaque {
+  bool operator==(const Opaque&) const = default;
+};
+/// A value that was not followed; using it to decide anything ends the evaluation.
+struct Unknown {
+  std::string reason;
+  bool operator==(const Unknown&) const = default;
+};
+/// A place in an array: what a pointer holds, and what an lvalue in memory is.
+struct Place {
+  int array = 0;
+  Ints offset;      // bytes
+  LayoutPtr layout; // of what stands there
+  bool operator==(const Place&) const = default;
+};
+struct Value;
+/// A struct of scalars held in a variable: dim3, float4.
+struct Record {
+  std::vector<Value> fields;
+  bool operator==(const Record&) const;
+};
+struct Value : std::variant<Opaque, Unknown, Ints, Place, Record, const clang::FunctionDecl*> {
+  using variant::variant;
+};
+inline bool Record::operator==(const Record& other) const {
+  return fields == other.fields;
+}
+
+struct Variable;
+/// A scalar or struct variable (or one field of it), or a place in memory.
+struct Reference {
+  Variable* variable = nullptr;
+  int field = -1;
+  Place place; // when there is no variable
+};
+struct Variable {
+  Value value = Ints{};
+  std::variant<std::monostate, Reference> refers; // of a reference
+};
+
+/// One function that runs.
+struct Frame {
+  std::unordered_map<const clang::VarDecl*, Variable> variables;
+  Mask returned;
+  std::variant<std::monostate, Value, Reference> result;
+  std::optional<Place> object; // *this
+};
+
+class Interpreter {
+public:
+  Interpreter(const Kernel& kernel, Assignment values, std::int64_t step_limit);
+
+  // All of these throw Failure.
+  std::int64_t integer(const clang::Expr& expression);
+  Ints integers(const clang::Expr& expression, const Block& block);
+  std::int64_t size_of(const clang::ValueDecl& declaration);
+  void run(const Block& block, AccessObserver& observer);
+
+  /// Runs a host function as one lane. Kernel launches and calls of functions without a body go
+  /// to the hooks.
+  using OnLaunch = std::function<void(const clang::CUDAKernelCallExpr&)>;
+  using OnCall = std::function<void(const clang::FunctionDecl&, const std::vector<Value>&)>;
+  Value run_host(const clang::FunctionDecl& function, const std::vector<Argument>& arguments,
+                 OnLaunch on_launch, OnCall on_call);
+
+  Value rvalue(const clang::Expr& expression);
+  const std::vector<Array>& arrays() const { return arrays_; }
+
+private:
+  struct ArrayState {
+    std::int64_t bytes = -1;
+    bool split = false;    // seen by its members
+    bool accessed = false; // seen as a whole
+  };
+  struct Segment {
+    std::vector<std::pair<const clang::VarDecl*, Value>> inputs;
+    Mask mask;
+    int id = 0;
+  };
+  struct Purity { // what may be reused of a statement
+    bool reusable = false;
+    std::vector<const clang::VarDecl*> inputs;
+  };
+
+  // interpreter.cpp: set-up, memory, lanes
+  void start(std::size_t lanes);
+  void bind_block(const Block& block);
+  void bind_arguments(Frame& frame, const clang::FunctionDecl& function,
+                      const std::vector<Argument>& arguments);
+  void step(const clang::Stmt& statement);
+  [[noreturn]] void unknown(const clang::Stmt& where, const std::string& reason) const;
+  [[noreturn]] void fault(const clang::Stmt& where, const std::string& reason) const;
+  const Ints& ints(const Value& value, const clang::Stmt& where) const;
+  const Place& place(const Value& value, const clang::Stmt& where) const;
+  Mask truth(const Value& value, const clang::Stmt& where) const;
+  Value merged(const Value& ours, const Value& others) const;
+  int array_of(Array array, std::int64_t bytes, int parent = -1);
+  Place member_array(const Place& object, const clang::FieldDecl& field, const clang::Stmt& where);
+  void touch(const Place& place, bool write, const clang::Expr& site);
+  Value load(const Reference& from, const clang::Expr& site);
+  void store(const Reference& to, const Value& value, const clang::Expr& site);
+  Ints normalised(const Ints& value, clang::QualType type, const clang::Stmt& where,
+                  bool overflow_is_unknown) const;
+  Variable* builtin(const clang::VarDecl& variable);
+
+  // interpreter_expressions.cpp
+  Value evaluate(const clang::Expr& expression);
+  Reference lvalue(const clang::Expr& expression);
+  Reference variable(const clang::VarDecl& declaration, const clang::Expr& site);
+  Reference global(const clang::VarDecl& declaration, const clang::Expr& site);
+  Reference shared(const clang::VarDecl& declaration);
+  Reference member(const clang::MemberExpr& expression);
+  Reference subscript(const clang::ArraySubscriptExpr& expression);
+  Value cast(const clang::CastExpr& expression);
+  Value unary(const clang::UnaryOperator& expression);
+  Value binary(const clang::BinaryOperator& expression);
+  Value arithmetic(int opcode, const Value& left, const Value& right, clang::QualType type,
+                   const clang::Expr& site);
+  Value logical(const clang::BinaryOperator& expression);
+  Value assign(const clang::BinaryOperator& expression);
+  Value conditional(const clang::Expr& condition, const clang::Expr& yes, const clang::Expr& no,
+                    const clang::Expr& site);
+  Value construct(const clang::CXXConstructExpr& expression);
+  Value initialiser_list(const clang::InitListExpr& expression);
+  Value zero(clang::QualType type);
+  Value size(const clang::UnaryExprOrTypeTraitExpr& expression);
+  LayoutPtr pointee(const clang::CastExpr& expression);
+  std::variant<std::monostate, Value, Reference> call(const clang::CallExpr& expression);
+  std::variant<std::monostate, Value, Reference> call_body(const clang::FunctionDecl& function,
+                                                           const clang::CallExpr& expression);
+  Value call_bodiless(const clang::FunctionDecl& function, const clang::CallExpr& expression);
+
+  // interpreter_statements.cpp
+  void execute(const clang::Stmt& statement);
+  void execute_plain(const clang::Stmt& statement);
+  void discard(const clang::Expr& expression);
+  void declare(const clang::DeclStmt& statement);
+  void declare_variable(const clang::VarDecl& variable, const clang::Stmt& where);
+  void declare_array(const clang::VarDecl& variable, const LayoutPtr& layout);
+  void branch(const clang::IfStmt& statement);
+  void loop(const clang::Expr* condition, const clang::Stmt& body, const clang::Expr* increment,
+            bool condition_first);
+  void leave(const clang::Stmt& statement);
+  const Purity& purity(const clang::Stmt& statement);
+  bool reuse(const clang::Stmt& statement);
+
+  const Kernel& kernel_;
+  Assignment values_;
+  std::int64_t step_limit_;
+  std::int64_t steps_ = 0;
+  LayoutBuilder layouts_;
+
+  std::size_t lanes_ = 1;
+  Mask mask_{1};
+  std::deque<Frame> frames_;
+  std::vector<Mask> continued_; // one per loop that runs
+  std::map<std::string, Variable> builtins_;
+  std::map<const clang::VarDecl*, Variable> constants_;
+  std::int64_t dynamic_shared_bytes_ = 0;
+  AccessObserver* observer_ = nullptr;
+  OnLaunch on_launch_;
+  OnCall on_call_;
+
+  std::vector<Array> arrays_;
+  std::vector<ArrayState> array_states_;
+  std::map<std::pair<const void*, int>, int> array_ids_; // by declaration or buffer, and parent
+  std::map<const clang::Stmt*, Purity> purities_;
+  std::map<const clang::Stmt*, std::vector<Segment>> segments_;
+  int next_segment_ = 0;
+  bool recording_ = false; // inside a segment
+};
+
+} // namespace evo
