@@ -1,6 +1,5 @@
 #include "mutators/analysis/evaluator.hpp"
 
-
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/Decl.h>
 #include <clang/AST/RecursiveASTVisitor.h>

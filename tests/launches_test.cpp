@@ -1,6 +1,5 @@
 #include "mutators/analysis/launches.hpp"
 
-
 #include <clang/AST/Decl.h>
 #include <gtest/gtest.h>
 
