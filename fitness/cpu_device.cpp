@@ -1,0 +1,162 @@
+// Judging without a card: the lowered kernel runs on the CPU, small but watched closely.
+#include <array>
+#include <map>
+#include <optional>
+
+#include <torch/version.h>
+
+#include "fitness/concat.hpp"
+#include "fitness/cpu/executor.hpp"
+#include "fitness/device.hpp"
+#include "fitness/oracle.hpp"
+
+namespace evo {
+namespace {
+
+constexpr std::array orders{cpu::ThreadOrder::Ascending, cpu::ThreadOrder::Descending,
+                            cpu::ThreadOrder::Shuffled};
+constexpr int precision_size = 64; // large enough to tell TF32 from float32
+
+std::string_view name_of(cpu::ThreadOrder order) {
+  return order == cpu::ThreadOrder::Ascending    ? "ascending"
+         : order == cpu::ThreadOrder::Descending ? "descending"
+                                                 : "shuffled";
+}
+
+struct Prepared {
+  std::vector<cpu::Tensor> integers;
+  std::vector<float> integer_answer; // exact
+  std::vector<cpu::Tensor> reals;
+  at::Tensor reference;
+  at::Tensor exact;
+};
+
+std::vector<float> values_of(const at::Tensor& tensor) {
+  const at::Tensor floats = tensor.to(at::kFloat).contiguous();
+  const float* begin = floats.data_ptr<float>();
+  return {begin, begin + floats.numel()};
+}
+
+class CpuDevice : public Device {
+public:
+  explicit CpuDevice(const PrepareRequest& request)
+      : oracle_(request.problem, at::kCPU, request.input_seed) {
+    description_.device_name = "CPU";
+    description_.torch_version = TORCH_VERSION;
+    const Prepared& prepared = at(precision_size);
+    description_.reference_precision =
+        precision_of(relative_l2(prepared.reference, prepared.exact));
+  }
+
+  const PrepareResponse& description() const override { return description_; }
+
+  JudgeResponse judge(const JudgeRequest& request) override {
+    JudgeResponse response;
+    try {
+      cpu::Executor executor(request.library, oracle_.problem().entry);
+      for (const int size : request.sizes) {
+        check_integers(executor, size);
+        response.fitness.sizes.push_back(check_reals(executor, size, response.counts));
+      }
+      response.fitness.verdict = Verdict::Ok;
+    } catch (const Failure& failure) {
+      response = {};
+      response.fitness.verdict = failure.verdict;
+      response.fitness.detail = failure.detail;
+    }
+    return response;
+  }
+
+private:
+  const Prepared& at(int size);
+  std::vector<cpu::Tensor> named(const Tensors& inputs) const;
+  std::vector<float> run(cpu::Executor& executor, const std::vector<cpu::Tensor>& inputs, int size,
+                         const cpu::RunOptions& options, std::vector<LaunchCounts>* counts) const;
+  void check_integers(cpu::Executor& executor, int size);
+  SizeResult check_reals(cpu::Executor& executor, int size, std::vector<LaunchCounts>& counts);
+
+  Oracle oracle_;
+  PrepareResponse description_;
+  std::map<int, Prepared> prepared_;
+};
+
+/// Sizes are whatever candidates ask for; few of them, and small.
+const Prepared& CpuDevice::at(int size) {
+  const auto [place, fresh] = prepared_.try_emplace(size);
+  if (fresh) {
+    const Tensors integers = oracle_.small_integers(size);
+    const Tensors reals = oracle_.inputs(size, 0);
+    place->second = {named(integers), values_of(oracle_.exact(integers, size)), named(reals),
+                     oracle_.reference(reals, size), oracle_.exact(reals, size)};
+  }
+  return place->second;
+}
+
+std::vector<cpu::Tensor> CpuDevice::named(const Tensors& inputs) const {
+  std::vector<cpu::Tensor> tensors;
+  for (const at::Tensor& input : inputs) {
+    tensors.push_back({oracle_.problem().inputs[tensors.size()].name, values_of(input)});
+  }
+  return tensors;
+}
+
+std::vector<float> CpuDevice::run(cpu::Executor& executor, const std::vector<cpu::Tensor>& inputs,
+                                  int size, const cpu::RunOptions& options,
+                                  std::vector<LaunchCounts>* counts) const {
+  const TensorSpec& spec = oracle_.problem().output;
+  cpu::Tensor output{spec.name, {}};
+  const auto shape = oracle_.shape_of(spec, size);
+  output.values.resize(c10::multiply_integers(shape));
+  cpu::Run result = executor.run(inputs, output, oracle_.entry_dims(size), options);
+  if (result.verdict != Verdict::Ok) {
+    throw Failure{result.verdict, concat(result.detail, ", at ", oracle_.at_size(size))};
+  }
+  if (counts != nullptr) {
+    for (LaunchCounts& launch : result.counts) {
+      launch.size = size;
+      counts->push_back(std::move(launch));
+    }
+  }
+  return std::move(output.values);
+}
+
+/// Sums are exact here, so every order of threads and of additions gives the same bits.
+void CpuDevice::check_integers(cpu::Executor& executor, int size) {
+  const Prepared& prepared = at(size);
+  for (const cpu::ThreadOrder order : orders) {
+    const auto values = run(executor, prepared.integers, size, {.order = order}, nullptr);
+    const auto [wrong, right] = std::ranges::mismatch(values, prepared.integer_answer);
+    if (wrong != values.end()) {
+      const bool first = order == orders.front();
+      throw Failure{first ? Verdict::WrongAnswer : Verdict::NonDeterministic,
+                    concat(oracle_.problem().output.name, "[", wrong - values.begin(), "] is ",
+                           *wrong, " and should be ", *right, " at ", oracle_.at_size(size),
+                           " with small integers", first ? "" : " and threads in ",
+                           first ? "" : name_of(order), first ? "" : " order only")};
+    }
+  }
+}
+
+SizeResult CpuDevice::check_reals(cpu::Executor& executor, int size,
+                                  std::vector<LaunchCounts>& counts) {
+  const Prepared& prepared = at(size);
+  const auto values = run(executor, prepared.reals, size, {.count = true}, &counts);
+  const at::Tensor output = at::tensor(values).view(prepared.reference.sizes());
+  const Accuracy accuracy = oracle_.compare(output, prepared.reference, prepared.exact);
+  if (accuracy.violations > 0) {
+    throw Failure{Verdict::WrongAnswer, oracle_.complaint(accuracy, size)};
+  }
+  SizeResult result;
+  result.size = size;
+  result.max_abs_error = accuracy.max_abs_error;
+  result.relative_l2_error = accuracy.relative_l2_error;
+  return result;
+}
+
+} // namespace
+
+std::unique_ptr<Device> make_cpu_device(const PrepareRequest& request) {
+  return std::make_unique<CpuDevice>(request);
+}
+
+} // namespace evo

@@ -1,0 +1,36 @@
+// Where the worker runs candidates.
+#pragma once
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "fitness/protocol.hpp"
+
+namespace evo {
+
+class Device {
+public:
+  virtual ~Device() = default;
+
+  /// What the preparation found; its reference times, in the order of the request's sizes.
+  virtual const PrepareResponse& description() const = 0;
+  virtual JudgeResponse judge(const JudgeRequest& request) = 0;
+};
+
+/// Thrown by the makers: the backend cannot be used; what() is one sentence.
+class NoDevice : public std::runtime_error {
+public:
+  using std::runtime_error::runtime_error;
+};
+
+std::unique_ptr<Device> make_cuda_device(const PrepareRequest& request);
+std::unique_ptr<Device> make_cpu_device(const PrepareRequest& request);
+
+/// Thrown where a candidate is found out, caught at the end of Device::judge.
+struct Failure {
+  Verdict verdict;
+  std::string detail;
+};
+
+} // namespace evo
