@@ -1,0 +1,342 @@
+#include "mutators/analysis/accesses.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include <clang/AST/ASTContext.h>
+#include <clang/AST/Attr.h>
+#include <clang/AST/Decl.h>
+#include <clang/AST/Expr.h>
+#include <clang/AST/ExprCXX.h>
+#include <clang/AST/Stmt.h>
+#include <clang/Basic/SourceManager.h>
+
+namespace evo {
+namespace {
+
+using clang::dyn_cast;
+using clang::isa;
+
+/// Whether `p = ...` or `&p` occurs: then the initialiser does not tell where p points.
+bool is_reassigned(const clang::Stmt* statement, const clang::VarDecl* pointer) {
+  if (statement == nullptr) {
+    return false;
+  }
+  const auto is_pointer = [&](const clang::Expr* expr) {
+    const auto* reference = dyn_cast<clang::DeclRefExpr>(expr->IgnoreParenImpCasts());
+    return reference != nullptr && reference->getDecl() == pointer;
+  };
+  const auto* binary = dyn_cast<clang::BinaryOperator>(statement);
+  const auto* unary = dyn_cast<clang::UnaryOperator>(statement);
+  if ((binary != nullptr && binary->getOpcode() == clang::BO_Assign &&
+       is_pointer(binary->getLHS())) ||
+      (unary != nullptr && unary->getOpcode() == clang::UO_AddrOf &&
+       is_pointer(unary->getSubExpr()))) {
+    return true;
+  }
+  return std::ranges::any_of(statement->children(), [&](const clang::Stmt* child) {
+    return is_reassigned(child, pointer);
+  });
+}
+
+Memory memory_of_variable(const clang::VarDecl* variable) {
+  if (variable->hasAttr<clang::CUDASharedAttr>()) {
+    return {Space::Shared, variable};
+  }
+  const bool global = variable->hasGlobalStorage() && !variable->isConstexpr() &&
+                      !variable->getType().isConstQualified();
+  return {global ? Space::Global : Space::Register, variable};
+}
+
+class Collector {
+public:
+  void visit(const clang::Stmt* statement);
+  Memory owner(const clang::Expr* expr) const;
+
+  Accesses result;
+
+private:
+  void visit_children(const clang::Stmt* statement);
+  Memory visit_value(const clang::Expr* expr);
+  void visit_place(const clang::Expr* expr);
+  void visit_call(const clang::CallExpr* call);
+  void visit_argument(const clang::CallExpr* call, const clang::Expr* argument,
+                      clang::QualType parameter);
+  void visit_body(const clang::CallExpr* call, const clang::FunctionDecl* callee);
+  void visit_assembly(const clang::GCCAsmStmt* assembly);
+  void define(const clang::DeclStmt* statement);
+  void touch(const clang::Expr* place, bool reads, bool writes,
+             const clang::Stmt* statement = nullptr, std::optional<Memory> source = {});
+  void give_up(const clang::Stmt* statement) {
+    result.opaque = result.opaque != nullptr ? result.opaque : statement;
+  }
+  Memory owner_behind(const clang::VarDecl* pointer) const;
+
+  std::map<const clang::VarDecl*, const clang::Expr*> arguments_; // of the calls being visited
+  std::vector<const clang::FunctionDecl*> calls_;
+};
+
+/// The memory that a pointer or reference variable leads to.
+Memory Collector::owner_behind(const clang::VarDecl* pointer) const {
+  const auto* function = dyn_cast<clang::FunctionDecl>(pointer->getDeclContext());
+  if (function == nullptr ||
+      (pointer->getType()->isPointerType() && is_reassigned(function->getBody(), pointer))) {
+    return {};
+  }
+  if (const auto bound = arguments_.find(pointer); bound != arguments_.end()) {
+    return owner(bound->second);
+  }
+  if (isa<clang::ParmVarDecl>(pointer)) {
+    return function->hasAttr<clang::CUDAGlobalAttr>() ? Memory{Space::Global, pointer} : Memory{};
+  }
+  return pointer->getInit() == nullptr ? Memory{} : owner(pointer->getInit());
+}
+
+Memory Collector::owner(const clang::Expr* expr) const {
+  expr = expr->IgnoreParens();
+  if (const auto* cast = dyn_cast<clang::CastExpr>(expr)) {
+    if (cast->getCastKind() != clang::CK_LValueToRValue) {
+      return owner(cast->getSubExpr());
+    }
+    const auto* loaded = dyn_cast<clang::DeclRefExpr>(cast->getSubExpr()->IgnoreParens());
+    const auto* pointer = loaded == nullptr ? nullptr : dyn_cast<clang::VarDecl>(loaded->getDecl());
+    return pointer == nullptr || !pointer->getType()->isPointerType() ? Memory{}
+                                                                      : owner_behind(pointer);
+  }
+  if (const auto* reference = dyn_cast<clang::DeclRefExpr>(expr)) {
+    const auto* variable = dyn_cast<clang::VarDecl>(reference->getDecl());
+    if (variable == nullptr) {
+      return {};
+    }
+    return variable->getType()->isReferenceType() ? owner_behind(variable)
+                                                  : memory_of_variable(variable);
+  }
+  if (const auto* subscript = dyn_cast<clang::ArraySubscriptExpr>(expr)) {
+    return owner(subscript->getBase());
+  }
+  if (const auto* member = dyn_cast<clang::MemberExpr>(expr)) {
+    Memory memory = owner(member->getBase());
+    if (memory.member == nullptr) {
+      memory.member = dyn_cast<clang::FieldDecl>(member->getMemberDecl());
+    }
+    return memory;
+  }
+  if (const auto* unary = dyn_cast<clang::UnaryOperator>(expr)) {
+    const bool through = unary->getOpcode() == clang::UO_Deref ||
+                         unary->getOpcode() == clang::UO_AddrOf || unary->isIncrementDecrementOp();
+    return through ? owner(unary->getSubExpr()) : Memory{};
+  }
+  if (const auto* sum = dyn_cast<clang::BinaryOperator>(expr); sum && sum->isAdditiveOp()) {
+    return owner(sum->getLHS()->getType()->isPointerType() ? sum->getLHS() : sum->getRHS());
+  }
+  if (const auto* choice = dyn_cast<clang::ConditionalOperator>(expr)) {
+    const Memory memory = owner(choice->getTrueExpr());
+    return memory == owner(choice->getFalseExpr()) ? memory : Memory{};
+  }
+  return {};
+}
+
+void Collector::touch(const clang::Expr* place, bool reads, bool writes,
+                      const clang::Stmt* statement, std::optional<Memory> source) {
+  const auto* choice = dyn_cast<clang::ConditionalOperator>(place->IgnoreParenImpCasts());
+  if (choice != nullptr && !place->getType()->isPointerType()) {
+    visit(choice->getCond());
+    touch(choice->getTrueExpr(), reads, writes, statement, source);
+    touch(choice->getFalseExpr(), reads, writes, statement, source);
+    return;
+  }
+  visit_place(place);
+  result.list.push_back({owner(place), reads, writes, place, statement, source});
+}
+
+/// The index expressions and pointers that an lvalue or address is computed from.
+void Collector::visit_place(const clang::Expr* expr) {
+  expr = expr->IgnoreParens();
+  if (const auto* cast = dyn_cast<clang::CastExpr>(expr)) {
+    if (cast->getCastKind() == clang::CK_LValueToRValue) {
+      touch(cast->getSubExpr(), true, false);
+    } else {
+      visit_place(cast->getSubExpr());
+    }
+  } else if (const auto* subscript = dyn_cast<clang::ArraySubscriptExpr>(expr)) {
+    visit_place(subscript->getBase());
+    visit(subscript->getIdx());
+  } else if (const auto* member = dyn_cast<clang::MemberExpr>(expr)) {
+    visit_place(member->getBase());
+  } else if (const auto* unary = dyn_cast<clang::UnaryOperator>(expr);
+             unary != nullptr &&
+             (unary->getOpcode() == clang::UO_Deref || unary->getOpcode() == clang::UO_AddrOf)) {
+    visit_place(unary->getSubExpr());
+  } else if (const auto* sum = dyn_cast<clang::BinaryOperator>(expr);
+             sum != nullptr && sum->isAdditiveOp() && sum->getType()->isPointerType()) {
+    visit_place(sum->getLHS());
+    visit_place(sum->getRHS());
+  } else if (!isa<clang::DeclRefExpr>(expr)) {
+    visit(expr);
+  }
+}
+
+/// An expression used for its value, also where C++ copies a struct without a conversion. Returns
+/// the farthest memory that the value comes from.
+Memory Collector::visit_value(const clang::Expr* expr) {
+  const std::size_t before = result.list.size();
+  if (expr->isGLValue()) {
+    touch(expr, true, false);
+  } else {
+    visit(expr);
+  }
+  Memory source{Space::Register};
+  for (std::size_t i = before; i < result.list.size(); ++i) {
+    const MemoryAccess& access = result.list[i];
+    if (access.reads && access.memory.space > source.space) {
+      source = access.memory;
+    }
+  }
+  return source;
+}
+
+void Collector::visit_children(const clang::Stmt* statement) {
+  for (const clang::Stmt* child : statement->children()) {
+    visit(child);
+  }
+}
+
+void Collector::define(const clang::DeclStmt* statement) {
+  for (const clang::Decl* decl : statement->decls()) {
+    const auto* variable = dyn_cast<clang::VarDecl>(decl);
+    if (variable == nullptr || variable->getInit() == nullptr) {
+      continue;
+    }
+    if (variable->getType()->isReferenceType()) {
+      visit_place(variable->getInit());
+      continue;
+    }
+    const Memory source = visit_value(variable->getInit());
+    result.list.push_back({memory_of_variable(variable), false, true, nullptr, statement, source});
+  }
+}
+
+void Collector::visit_assembly(const clang::GCCAsmStmt* assembly) {
+  for (unsigned i = 0; i < assembly->getNumOutputs(); ++i) {
+    touch(assembly->getOutputExpr(i), assembly->isOutputPlusConstraint(i), true, assembly);
+  }
+  for (unsigned i = 0; i < assembly->getNumInputs(); ++i) {
+    visit_value(assembly->getInputExpr(i));
+  }
+  give_up(assembly);
+}
+
+void Collector::visit_argument(const clang::CallExpr* call, const clang::Expr* argument,
+                               clang::QualType parameter) {
+  if (parameter->isPointerType() || parameter->isLValueReferenceType()) {
+    const bool writes = !parameter->getPointeeType().isConstQualified();
+    touch(argument, true, writes, writes ? call : nullptr);
+  } else {
+    visit_value(argument);
+  }
+}
+
+void Collector::visit_body(const clang::CallExpr* call, const clang::FunctionDecl* callee) {
+  for (unsigned i = 0; i < callee->getNumParams(); ++i) {
+    const clang::ParmVarDecl* parameter = callee->getParamDecl(i);
+    if (parameter->getType()->isReferenceType()) {
+      visit_place(call->getArg(i));
+    } else {
+      visit_value(call->getArg(i));
+    }
+    arguments_[parameter] = call->getArg(i);
+  }
+  calls_.push_back(callee);
+  visit(callee->getBody());
+  calls_.pop_back();
+}
+
+void Collector::visit_call(const clang::CallExpr* call) {
+  const clang::FunctionDecl* callee = call->getDirectCallee();
+  if (callee == nullptr || callee->isVariadic() || isa<clang::CXXMemberCallExpr>(call)) {
+    visit_children(call);
+    return give_up(call);
+  }
+  if (callee->getDeclName().isIdentifier() && callee->getName() == "__syncthreads") {
+    result.barriers.push_back(call);
+    return;
+  }
+  if (const clang::FunctionDecl* definition = callee->getDefinition()) {
+    if (std::ranges::count(calls_, definition) != 0) {
+      return give_up(call);
+    }
+    return visit_body(call, definition);
+  }
+  for (unsigned i = 0; i < call->getNumArgs(); ++i) {
+    visit_argument(call, call->getArg(i), callee->getParamDecl(i)->getType());
+  }
+  const clang::SourceManager& sources = callee->getASTContext().getSourceManager();
+  if (sources.isInMainFile(callee->getLocation())) {
+    give_up(call);
+  }
+}
+
+void Collector::visit(const clang::Stmt* statement) {
+  if (statement == nullptr || isa<clang::UnaryExprOrTypeTraitExpr>(statement)) {
+    return;
+  }
+  if (const auto* cast = dyn_cast<clang::CastExpr>(statement)) {
+    if (cast->getCastKind() == clang::CK_LValueToRValue) {
+      return touch(cast->getSubExpr(), true, false);
+    }
+    return cast->getCastKind() == clang::CK_ArrayToPointerDecay ? visit_place(cast)
+                                                                : visit(cast->getSubExpr());
+  }
+  if (const auto* binary = dyn_cast<clang::BinaryOperator>(statement);
+      binary != nullptr && binary->isAssignmentOp()) {
+    const Memory source = visit_value(binary->getRHS());
+    if (binary->isCompoundAssignmentOp()) {
+      return touch(binary->getLHS(), true, true, binary);
+    }
+    return touch(binary->getLHS(), false, true, binary, source);
+  }
+  if (const auto* unary = dyn_cast<clang::UnaryOperator>(statement)) {
+    if (unary->isIncrementDecrementOp()) {
+      return touch(unary->getSubExpr(), true, true, unary);
+    }
+    return unary->getOpcode() == clang::UO_AddrOf ? visit_place(unary) : visit(unary->getSubExpr());
+  }
+  if (const auto* call = dyn_cast<clang::CXXOperatorCallExpr>(statement);
+      call != nullptr && call->getOperator() == clang::OO_Equal && call->getNumArgs() == 2) {
+    const Memory source = visit_value(call->getArg(1));
+    return touch(call->getArg(0), false, true, call, source);
+  }
+  if (const auto* call = dyn_cast<clang::CallExpr>(statement)) {
+    return visit_call(call);
+  }
+  if (const auto* construction = dyn_cast<clang::CXXConstructExpr>(statement)) {
+    for (const clang::Expr* argument : construction->arguments()) {
+      visit_value(argument);
+    }
+    return;
+  }
+  if (const auto* definition = dyn_cast<clang::DeclStmt>(statement)) {
+    return define(definition);
+  }
+  if (const auto* assembly = dyn_cast<clang::GCCAsmStmt>(statement)) {
+    return visit_assembly(assembly);
+  }
+  if (isa<clang::LambdaExpr>(statement)) {
+    return give_up(statement);
+  }
+  visit_children(statement);
+}
+
+} // namespace
+
+Accesses accesses_of(const clang::Stmt& statement) {
+  Collector collector;
+  collector.visit(&statement);
+  return std::move(collector.result);
+}
+
+Memory memory_of(const clang::Expr& expr) {
+  return Collector().owner(&expr);
+}
+
+} // namespace evo
