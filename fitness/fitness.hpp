@@ -23,7 +23,7 @@ struct SizeResult {
 /// `sizes` and `speedup` are present exactly when the verdict is Ok.
 struct Fitness {
   Verdict verdict = Verdict::Crash;
-  std::string detail; // one sentence for a failure
+  std::string detail;    // one sentence for a failure
   bool measured = false; // false: the times are the analytic model's estimate
   std::vector<SizeResult> sizes;
   double speedup = 0; // geometric mean over sizes of reference_ms / median_ms

@@ -28,12 +28,23 @@ enum class Verdict {
   Suspicious,
 };
 
-inline constexpr std::array all_verdicts{
-    Verdict::Ok,           Verdict::Duplicate,   Verdict::NoParse,          Verdict::RefusedByPolicy,
-    Verdict::OverLimits,   Verdict::NoBuild,     Verdict::BuildTimeout,     Verdict::Crash,
-    Verdict::Hang,         Verdict::LaunchError, Verdict::WrongAnswer,      Verdict::TouchedInput,
-    Verdict::OutOfBounds,  Verdict::UnwrittenOutput, Verdict::NonDeterministic, Verdict::Race,
-    Verdict::Suspicious};
+inline constexpr std::array all_verdicts{Verdict::Ok,
+                                         Verdict::Duplicate,
+                                         Verdict::NoParse,
+                                         Verdict::RefusedByPolicy,
+                                         Verdict::OverLimits,
+                                         Verdict::NoBuild,
+                                         Verdict::BuildTimeout,
+                                         Verdict::Crash,
+                                         Verdict::Hang,
+                                         Verdict::LaunchError,
+                                         Verdict::WrongAnswer,
+                                         Verdict::TouchedInput,
+                                         Verdict::OutOfBounds,
+                                         Verdict::UnwrittenOutput,
+                                         Verdict::NonDeterministic,
+                                         Verdict::Race,
+                                         Verdict::Suspicious};
 
 /// "wrong answer": as logs, snapshots and the protocol write it.
 std::string_view to_string(Verdict verdict);

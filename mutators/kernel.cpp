@@ -46,11 +46,20 @@ private:
 };
 
 std::vector<std::string> arguments(const Target& target) {
-  return {"-xcuda",     "--cuda-device-only", "--cuda-gpu-arch=" + target.arch,
-          "-nocudainc", "-nocudalib",         "-nostdinc",
-          "-nostdinc++", "-std=c++17",        std::string("-I") + include_folder,
-          "-include",   std::string(include_folder) + "cuda_runtime.h",
-          "-w",         "-ferror-limit=3",    "-Wno-unknown-cuda-version"};
+  return {"-xcuda",
+          "--cuda-device-only",
+          "--cuda-gpu-arch=" + target.arch,
+          "-nocudainc",
+          "-nocudalib",
+          "-nostdinc",
+          "-nostdinc++",
+          "-std=c++17",
+          std::string("-I") + include_folder,
+          "-include",
+          std::string(include_folder) + "cuda_runtime.h",
+          "-w",
+          "-ferror-limit=3",
+          "-Wno-unknown-cuda-version"};
 }
 
 } // namespace
@@ -61,7 +70,9 @@ Kernel::Kernel(Kernel&&) noexcept = default;
 Kernel& Kernel::operator=(Kernel&&) noexcept = default;
 Kernel::~Kernel() = default;
 
-clang::ASTContext& Kernel::ast() const { return unit_->getASTContext(); }
+clang::ASTContext& Kernel::ast() const {
+  return unit_->getASTContext();
+}
 
 std::variant<Kernel, ParseError> Kernel::parse(std::string source, const Target& target) {
   clang::tooling::FileContentMappings headers;
@@ -70,7 +81,8 @@ std::variant<Kernel, ParseError> Kernel::parse(std::string source, const Target&
   }
   ErrorCollector collector;
   auto unit = clang::tooling::buildASTFromCodeWithArgs(
-      source, arguments(target), file_name, "evo", std::make_shared<clang::PCHContainerOperations>(),
+      source, arguments(target), file_name, "evo",
+      std::make_shared<clang::PCHContainerOperations>(),
       [](const clang::tooling::CommandLineArguments& unchanged, llvm::StringRef) {
         return unchanged;
       },

@@ -42,7 +42,8 @@ std::string canonical(std::string_view source) {
       clang::format::reformat(style, code, {clang::tooling::Range(0, code.size())}, "kernel.cu");
   auto formatted = clang::tooling::applyAllReplacements(code, edits);
   if (!formatted) {
-    throw std::logic_error("libFormat's edits do not apply: " + llvm::toString(formatted.takeError()));
+    throw std::logic_error("libFormat's edits do not apply: " +
+                           llvm::toString(formatted.takeError()));
   }
   return *formatted;
 }

@@ -10,8 +10,8 @@ namespace evo {
 /// Per-block limits of an architecture, from the CUDA C++ Programming Guide, "Compute
 /// Capabilities" table.
 struct Target {
-  std::string arch;                // "sm_86"
-  int shared_bytes_per_block = 0;  // the most a block may opt in to
+  std::string arch;               // "sm_86"
+  int shared_bytes_per_block = 0; // the most a block may opt in to
   int shared_bytes_per_sm = 0;
   int threads_per_block = 1024;
   int threads_per_sm = 0;

@@ -9,7 +9,7 @@
 
 namespace evo::cpu {
 
-/// Of one launch.
+/// Of the blocks recorded so far.
 struct AccessCounts {
   double global_load_sectors = 0;
   double global_store_sectors = 0;

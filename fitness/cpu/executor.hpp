@@ -22,7 +22,7 @@ struct Tensor {
 
 struct Run {
   Verdict verdict = Verdict::Ok; // Ok: ran to the end without a fault; values are not compared here
-  std::string detail;            // "race on shared memory in gemm: thread 3 writes what thread 40 ..."
+  std::string detail; // "race on shared memory in gemm: thread 3 writes what thread 40 ..."
   std::vector<LaunchCounts> counts; // one per launch; only when asked for
 };
 
