@@ -36,7 +36,9 @@ endif()
 # torch_cuda registers itself when it is loaded; nothing refers to it. What LibTorch's libraries need
 # in turn (cuDNN, NCCL, ...) is found by them when they are loaded.
 target_link_options(evo_torch INTERFACE -Wl,--no-as-needed -Wl,--allow-shlib-undefined)
-target_link_libraries(evo_torch INTERFACE ${EVO_TORCH_torch} ${EVO_TORCH_torch_cpu} ${EVO_TORCH_c10})
+# LibTorch brings the shared C++ library. A compiler that would link its own copy statically, by
+# default or because its development link is missing, would put two of them into one process.
+target_link_libraries(evo_torch INTERFACE -l:libstdc++.so.6 ${EVO_TORCH_torch} ${EVO_TORCH_torch_cpu} ${EVO_TORCH_c10})
 if(EVO_TORCH_torch_cuda)
   target_link_libraries(evo_torch INTERFACE ${EVO_TORCH_torch_cuda})
 endif()
