@@ -15,6 +15,7 @@
 
 #include "fitness/artifact_cache.hpp"
 #include "fitness/elf_digest.hpp"
+#include "fitness/private_folder.hpp"
 #include "fitness/problem.hpp"
 #include "fitness/process.hpp"
 #include "fitness/ptxas_report.hpp"
@@ -42,31 +43,6 @@ std::vector<std::string> compiler_flags(const std::string& arch) {
           "-Xptxas",
           "-v"};
 }
-
-/// A folder of one build's own; what is left in it goes with it.
-class PrivateFolder {
-public:
-  explicit PrivateFolder(const fs::path& parent) {
-    fs::create_directories(parent);
-    std::string name = (parent / "build-XXXXXX").string();
-    if (!mkdtemp(name.data())) {
-      throw std::system_error(errno, std::generic_category(),
-                              "cannot make a folder in " + parent.string());
-    }
-    path_ = name;
-  }
-  PrivateFolder(const PrivateFolder&) = delete;
-  PrivateFolder& operator=(const PrivateFolder&) = delete;
-  ~PrivateFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-
-  const fs::path& path() const { return path_; }
-
-private:
-  fs::path path_;
-};
 
 std::string ask(const fs::path& nvcc, const std::string& question) {
   try {

@@ -9,7 +9,7 @@
 
 namespace evo::cpu {
 
-/// Of the blocks recorded so far.
+/// Of one launch.
 struct AccessCounts {
   double global_load_sectors = 0;
   double global_store_sectors = 0;

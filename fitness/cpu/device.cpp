@@ -1,6 +1,7 @@
 #include "fitness/cpu/device.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -43,15 +44,6 @@ const char* verb(Access access) {
   return "accesses";
 }
 
-/// Blocks whose accesses are recorded when counting: the first, one in the middle, the last.
-bool sampled(unsigned long index, unsigned long blocks) {
-  return index == 0 || index == blocks / 2 || index == blocks - 1;
-}
-
-unsigned long samples(unsigned long blocks) {
-  return std::min(blocks, 3ul);
-}
-
 } // namespace
 
 struct Device::Hooks {
@@ -91,7 +83,8 @@ struct Device::Hooks {
 };
 
 Device::Device(const evo_gpu::Module& module, const RunOptions& options)
-    : module_(module), options_(options), block_order_(options.order, options.shuffle_seed),
+    : module_(module), granule_shift_(std::countr_zero(static_cast<unsigned>(module.granule))),
+      options_(options), block_order_(options.order, options.shuffle_seed),
       thread_order_(options.order, ~options.shuffle_seed), last_range_(module.site_count, &stack_) {
   *module_.host = {this,
                    Hooks::launch,
@@ -157,17 +150,15 @@ void Device::launch(const evo_gpu::Launch& launch, void (*thread)(void*), void* 
   block_ = &block;
   for (const unsigned index : block_order_.next(static_cast<unsigned>(blocks))) {
     begin_block(index);
-    recording_ = options_.count && sampled(index, blocks);
     if (const auto divergence = block.run()) {
       throw Fault{Verdict::Hang,
                   fmt::format("{}: in {} {}", launch.kernel, block_name(now_.stamp), *divergence)};
     }
   }
   enter_interval();
-  recording_ = false;
   block_ = nullptr;
   if (options_.count) {
-    add_counts(blocks);
+    add_counts();
   }
 }
 
@@ -236,19 +227,18 @@ void Device::resume_thread(unsigned thread, unsigned warp_interval, std::byte* s
   stack_.size = StackPool::stack_bytes;
 }
 
-void Device::add_counts(unsigned long blocks) {
-  const AccessCounts& sample = counter_.counts();
-  const double scale = static_cast<double>(blocks) / static_cast<double>(samples(blocks));
+void Device::add_counts() {
+  const AccessCounts& accesses = counter_.counts();
   LaunchCounts counts;
   counts.kernel = launch_->kernel;
-  counts.blocks = static_cast<double>(blocks);
+  counts.blocks = static_cast<double>(volume(launch_->grid));
   counts.threads = static_cast<double>(volume(launch_->block));
   counts.shared_bytes = static_cast<double>(launch_->shared_bytes);
-  counts.global_load_sectors = scale * sample.global_load_sectors;
-  counts.global_store_sectors = scale * sample.global_store_sectors;
-  counts.shared_load_wavefronts = scale * sample.shared_load_wavefronts;
-  counts.shared_store_wavefronts = scale * sample.shared_store_wavefronts;
-  counts.memory_instructions = scale * sample.instructions;
+  counts.global_load_sectors = accesses.global_load_sectors;
+  counts.global_store_sectors = accesses.global_store_sectors;
+  counts.shared_load_wavefronts = accesses.shared_load_wavefronts;
+  counts.shared_store_wavefronts = accesses.shared_store_wavefronts;
+  counts.memory_instructions = accesses.instructions;
   counts.flops = static_cast<double>(module_.context->flops);
   counts.barriers = static_cast<double>(barriers_);
   counts_.push_back(counts);
@@ -281,7 +271,7 @@ void Device::access(Access access, std::uintptr_t address, std::size_t size, std
     fail(Verdict::TouchedInput, fmt::format("{} {}", verb(access), element(*range, address)), site);
   }
   // Reads of what nobody may write conflict with nothing: their shadow only serves counting.
-  if (range->cells != nullptr && (!range->read_only || recording_)) {
+  if (range->cells != nullptr && (!range->read_only || options_.count)) {
     touch(*range, access, address, size, site);
   }
 }
@@ -290,10 +280,9 @@ void Device::touch(Range& range, Access access, std::uintptr_t address, std::siz
                    int site) {
   const std::uint64_t since = range.space == Space::Shared ? now_.block : now_.launch;
   const std::size_t offset = address - range.begin;
-  const auto granule = static_cast<std::size_t>(module_.granule);
-  const std::size_t last = (offset + size - 1) / granule;
+  const std::size_t last = (offset + size - 1) >> granule_shift_;
   bool held = true;
-  for (std::size_t index = offset / granule; index <= last; ++index) {
+  for (std::size_t index = offset >> granule_shift_; index <= last; ++index) {
     Cell& cell = range.cells[index];
     held = held && cell.held(now_);
     Touch touch;
@@ -304,10 +293,10 @@ void Device::touch(Range& range, Access access, std::uintptr_t address, std::siz
       touch = cell.modify(now_, since, access == Access::Atomic);
     }
     if (touch.conflict != 0) {
-      fail_race(range, range.begin + index * granule, access, touch, site);
+      fail_race(range, range.begin + (index << granule_shift_), access, touch, site);
     }
   }
-  if (recording_) {
+  if (options_.count) {
     const auto record = [&](bool store, bool skip) {
       counter_.record(site, thread_of(now_.stamp), address, size, range.space, store, skip);
     };
@@ -380,10 +369,8 @@ int Device::fill(std::uintptr_t address, int value, std::size_t bytes) {
       }
       ++interval_;
       std::memset(reinterpret_cast<void*>(address), value, bytes);
-      const std::size_t granule = static_cast<std::size_t>(module_.granule);
-      const std::size_t first = (address - array->begin) / granule;
-      const std::size_t last = (address + bytes - 1 - array->begin) / granule;
-      for (std::size_t index = first; index <= last; ++index) {
+      const std::size_t last = (address + bytes - 1 - array->begin) >> granule_shift_;
+      for (std::size_t index = (address - array->begin) >> granule_shift_; index <= last; ++index) {
         array->cells[index].write = make_stamp(interval_, 0, 0);
       }
       return 0;

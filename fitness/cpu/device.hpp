@@ -50,7 +50,7 @@ private:
   void begin_block(unsigned long index);
   void resume_thread(unsigned thread, unsigned warp_interval, std::byte* stack_top);
   void enter_interval();
-  void add_counts(unsigned long blocks);
+  void add_counts();
 
   void access(Access access, std::uintptr_t address, std::size_t size, std::size_t alignment,
               int site);
@@ -71,6 +71,7 @@ private:
                               const Touch& touch, int site) const;
 
   evo_gpu::Module module_;
+  int granule_shift_;
   RunOptions options_;
   Permuter block_order_;
   Permuter thread_order_;
@@ -93,7 +94,6 @@ private:
   std::uint64_t interval_ = 0;
   Now now_;
   AccessCounter counter_;
-  bool recording_ = false;
   std::uint64_t barriers_ = 0;
 };
 

@@ -17,7 +17,7 @@ namespace evo::cpu {
 /// that has no lowering is a BuildFailure (NoBuild) that names it.
 std::variant<std::string, BuildFailure> lower(const Kernel& kernel);
 
-/// Compiles lowered source to a shared object for the worker, cached by content.
+/// Compiles lowered source to a shared object for the worker, cached by content. Thread-safe.
 class HostBuilder {
 public:
   explicit HostBuilder(std::filesystem::path cache);

@@ -1,0 +1,140 @@
+#include "tests/support/cpu.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "fitness/cpu/lower.hpp"
+#include "tests/support/kernels.hpp"
+
+namespace evo::test {
+namespace {
+
+using cpu::ThreadOrder;
+
+constexpr double tolerance = 1e-4;
+
+std::size_t elements(const TensorSpec& tensor, const Dims& dims) {
+  std::size_t count = 1;
+  for (const long extent : resolve(tensor, dims)) {
+    count *= static_cast<std::size_t>(extent);
+  }
+  return count;
+}
+
+/// The same on every platform; consecutive states of one generator.
+std::uint64_t next(std::uint64_t& state) {
+  state = state * 6364136223846793005u + 1442695040888963407u;
+  return state >> 33;
+}
+
+std::vector<int> dims_in_order(const Problem& problem, int size) {
+  const Dims dims = problem.dims(size);
+  std::vector<int> values;
+  for (const std::string& name : problem.dim_order) {
+    values.push_back(dims.at(name));
+  }
+  return values;
+}
+
+/// The output, or why there is none.
+std::vector<float> run(const Problem& problem, const std::string& source, int size, Values values,
+                       ThreadOrder order, std::string& fault) {
+  cpu::Executor executor(cpu_library(source), problem.entry);
+  cpu::Tensor result = output(problem, size);
+  const cpu::Run run = executor.run(inputs(problem, size, values), result,
+                                    dims_in_order(problem, size), {.order = order});
+  fault =
+      run.verdict == Verdict::Ok ? "" : fmt::format("{}: {}", to_string(run.verdict), run.detail);
+  return result.values;
+}
+
+std::string compare(const Problem& problem, const std::string& before, const std::string& after,
+                    int size, Values values, ThreadOrder order) {
+  std::string fault;
+  const std::vector<float> expected =
+      run(problem, before, size, values, ThreadOrder::Ascending, fault);
+  if (!fault.empty()) {
+    return fmt::format("before, at size {}: {}", size, fault);
+  }
+  const std::vector<float> computed = run(problem, after, size, values, order, fault);
+  if (!fault.empty()) {
+    return fmt::format("after, at size {}: {}", size, fault);
+  }
+  const double allowed = values == Values::Integers ? 0 : tolerance;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const double error = std::abs(double{computed[i]} - double{expected[i]});
+    if (!(error <= allowed * (1 + std::abs(expected[i])))) {
+      return fmt::format("at size {}, {}[{}] is {} before and {} after", size, problem.output.name,
+                         i, expected[i], computed[i]);
+    }
+  }
+  return {};
+}
+
+} // namespace
+
+const Problem& lora() {
+  static const Problem problem = Problem::load(in_repository("seeds/lora/problem.toml"));
+  return problem;
+}
+
+std::vector<cpu::Tensor> inputs(const Problem& problem, int size, Values values) {
+  std::vector<cpu::Tensor> tensors;
+  std::uint64_t state = 1;
+  for (const TensorSpec& spec : problem.inputs) {
+    cpu::Tensor tensor{spec.name, std::vector<float>(elements(spec, problem.dims(size)))};
+    for (float& value : tensor.values) {
+      value = values == Values::Integers ? static_cast<float>(next(state) % 5) - 2.0f
+                                         : static_cast<float>(next(state)) * 0x1p-30f - 1.0f;
+    }
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+cpu::Tensor output(const Problem& problem, int size) {
+  return {problem.output.name, std::vector<float>(elements(problem.output, problem.dims(size)),
+                                                  std::numeric_limits<float>::quiet_NaN())};
+}
+
+std::filesystem::path cpu_library(const std::string& source) {
+  static std::map<std::string, std::filesystem::path> built;
+  if (const auto found = built.find(source); found != built.end()) {
+    return found->second;
+  }
+  const auto lowered = cpu::lower(parse(source));
+  if (const auto* failure = std::get_if<BuildFailure>(&lowered)) {
+    throw std::runtime_error(failure->detail);
+  }
+  const auto library = cpu::HostBuilder(EVO_TEST_CACHE).build(std::get<std::string>(lowered), {});
+  if (const auto* failure = std::get_if<BuildFailure>(&library)) {
+    throw std::runtime_error(failure->detail);
+  }
+  return built[source] = std::get<std::filesystem::path>(library);
+}
+
+std::string cpu_difference(const Problem& problem, const std::string& before,
+                           const std::string& after) {
+  std::set<int> sizes;
+  for (const std::string& source : {before, after}) {
+    std::ranges::copy(cpu::probe_sizes(parse(source)), std::inserter(sizes, sizes.end()));
+  }
+  for (const int size : sizes) {
+    for (const ThreadOrder order :
+         {ThreadOrder::Shuffled, ThreadOrder::Descending, ThreadOrder::Ascending}) {
+      const std::string difference = compare(problem, before, after, size, Values::Integers, order);
+      if (!difference.empty()) {
+        return difference;
+      }
+    }
+  }
+  return compare(problem, before, after, *sizes.begin(), Values::Reals, ThreadOrder::Shuffled);
+}
+
+} // namespace evo::test

@@ -1,0 +1,32 @@
+// Running kernels on the CPU in tests: build once, run often, compare exactly.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "fitness/cpu/executor.hpp"
+#include "fitness/problem.hpp"
+
+namespace evo::test {
+
+/// seeds/lora/problem.toml.
+const Problem& lora();
+
+/// Small integers give sums that are exact in float32, whatever the order; reals do not.
+enum class Values { Integers, Reals };
+
+std::vector<cpu::Tensor> inputs(const Problem& problem, int size, Values values);
+/// All NaN.
+cpu::Tensor output(const Problem& problem, int size);
+
+/// The lowered and compiled source, from the build folder's cache if it is there;
+/// std::runtime_error with the reason if it has no lowering or does not compile.
+std::filesystem::path cpu_library(const std::string& source);
+
+/// Empty if both sources run without fault at every probe size of either and compute the same:
+/// bit by bit on integers under all orders of threads, within 1e-4 on reals. Otherwise one
+/// sentence that says what differs.
+std::string cpu_difference(const Problem& problem, const std::string& before,
+                           const std::string& after);
+
+} // namespace evo::test
