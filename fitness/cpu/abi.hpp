@@ -40,8 +40,8 @@ struct Host {
   void* executor;
   void (*launch)(void* executor, const Launch* launch, void (*thread)(void*), void* closure);
   /// Checks one access before it happens; size and alignment are the type's.
-  void (*access)(void* executor, Access access, const void* address, size_t size, size_t alignment,
-                 int site);
+  void (*access)(void* executor, Access access, const volatile void* address, size_t size,
+                 size_t alignment, int site);
   /// An index outside a local array of `count` elements.
   void (*local_index)(void* executor, long index, size_t count, int site);
   void (*barrier)(void* executor, int site);

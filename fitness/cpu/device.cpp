@@ -48,7 +48,7 @@ const char* verb(Access access) {
 
 struct Device::Hooks {
   static Device& of(void* executor) { return *static_cast<Device*>(executor); }
-  static std::uintptr_t number(const void* address) {
+  static std::uintptr_t number(const volatile void* address) {
     return reinterpret_cast<std::uintptr_t>(address);
   }
 
@@ -56,7 +56,7 @@ struct Device::Hooks {
                      void* closure) {
     of(executor).launch(*launch, thread, closure);
   }
-  static void access(void* executor, Access access, const void* address, std::size_t size,
+  static void access(void* executor, Access access, const volatile void* address, std::size_t size,
                      std::size_t alignment, int site) {
     of(executor).access(access, number(address), size, alignment, site);
   }

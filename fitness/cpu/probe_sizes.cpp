@@ -1,10 +1,12 @@
 #include <algorithm>
-#include <array>
+#include <optional>
+#include <ranges>
 
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/ExprCXX.h>
 
 #include "fitness/cpu/lower.hpp"
+#include "mutators/analysis/evaluator.hpp"
 #include "mutators/analysis/launches.hpp"
 
 namespace evo::cpu {
@@ -13,7 +15,8 @@ namespace {
 constexpr int smallest = 17;
 constexpr int largest = 300;
 constexpr int max_tile = 256;
-constexpr int other_sizes = 16; // of all integer parameters but the one that is tried
+constexpr int other_sizes = 16;   // of all integer parameters but the one that is tried
+constexpr int far_away = 1 << 14; // beyond every tile; its square is an int
 
 /// What a launch's grid is made of: one expression per axis. A dim3 variable is what it is
 /// initialised with.
@@ -37,50 +40,35 @@ std::vector<const clang::Expr*> axes(const clang::Expr* grid) {
   return {grid};
 }
 
-/// Evaluates an expression of the entry with numbers for its parameters.
-class Evaluator {
-public:
-  Evaluator(clang::ASTContext& ast, const clang::FunctionDecl& entry) : ast_(ast), entry_(entry) {}
-
-  /// `parameter` set to `value`; nullopt for what is no constant expression then.
-  std::optional<long> at(const clang::Expr& expression, unsigned parameter, int value) const {
-    std::vector<const clang::Expr*> arguments;
-    for (unsigned i = 0; i < entry_.getNumParams(); ++i) {
-      arguments.push_back(literal(i == parameter ? value : other_sizes));
+/// A grid's extent along an axis where one size of the problem has a value and all others are
+/// small; nullopt where that cannot be told.
+std::optional<std::int64_t> extent(const Kernel& kernel, const clang::FunctionDecl& entry,
+                                   const clang::Expr& axis, const clang::ParmVarDecl& size,
+                                   int value) {
+  Assignment sizes;
+  for (const clang::ParmVarDecl* parameter : entry.parameters()) {
+    if (parameter->getType()->isIntegerType()) {
+      sizes[parameter] = parameter == &size ? value : other_sizes;
     }
-    clang::APValue result;
-    if (!expression.EvaluateWithSubstitution(result, ast_, &entry_, arguments) || !result.isInt()) {
-      return std::nullopt;
-    }
-    return result.getInt().getExtValue();
   }
-
-private:
-  const clang::Expr* literal(int value) const {
-    const auto width = static_cast<unsigned>(ast_.getIntWidth(ast_.IntTy));
-    return clang::IntegerLiteral::Create(ast_, llvm::APInt(width, static_cast<unsigned>(value)),
-                                         ast_.IntTy, {});
-  }
-
-  clang::ASTContext& ast_;
-  const clang::FunctionDecl& entry_;
-};
+  const auto result = Evaluator(kernel, sizes).value(axis);
+  const auto* number = std::get_if<std::int64_t>(&result);
+  return number != nullptr ? std::optional(*number) : std::nullopt;
+}
 
 /// How far a size can grow before the grid grows along this axis; 1 if it does not depend on any.
-int tile_along(const Evaluator& evaluator, const clang::FunctionDecl& entry,
-               const clang::Expr& axis) {
+int tile_along(const Kernel& kernel, const clang::FunctionDecl& entry, const clang::Expr& axis) {
   int tile = 1;
-  for (unsigned parameter = 0; parameter < entry.getNumParams(); ++parameter) {
-    const auto one = evaluator.at(axis, parameter, 1);
-    if (!entry.getParamDecl(parameter)->getType()->isIntegerType() || !one ||
-        evaluator.at(axis, parameter, 1 << 20) == one) {
+  for (const clang::ParmVarDecl* size : entry.parameters()) {
+    const auto at = [&](int value) { return extent(kernel, entry, axis, *size, value); };
+    const auto one = size->getType()->isIntegerType() ? at(1) : std::nullopt;
+    if (!one || at(far_away) == one) {
       continue;
     }
-    int size = 1;
-    while (size < max_tile && evaluator.at(axis, parameter, size + 1) == one) {
-      ++size;
-    }
-    tile = std::max(tile, size);
+    const auto candidates = std::views::iota(1, max_tile + 1);
+    const auto beyond =
+        std::ranges::partition_point(candidates, [&](int value) { return at(value) == one; });
+    tile = std::max(tile, static_cast<int>(beyond - candidates.begin()));
   }
   return tile;
 }
@@ -91,11 +79,10 @@ int largest_block_tile(const Kernel& kernel) {
   int tile = 1;
   long most = 1;
   for (const Launch& launch : find_launches(kernel)) {
-    const Evaluator evaluator(kernel.ast(), *entry);
     long area = 1;
     int edge = 1;
     for (const clang::Expr* axis : axes(launch.grid)) {
-      const int along = tile_along(evaluator, *entry, *axis);
+      const int along = tile_along(kernel, *entry, *axis);
       area *= along;
       edge = std::max(edge, along);
     }
