@@ -19,12 +19,15 @@ target_include_directories(evo_clang SYSTEM INTERFACE ${EVO_LLVM_INCLUDE})
 if(EVO_STATIC)
   evo_llvm_config(llvm_libraries --link-static --libs all)
   evo_llvm_config(system_libraries --link-static --system-libs)
+  string(REGEX REPLACE "-lPolly[A-Z]*" "" llvm_libraries "${llvm_libraries}") # a package of its own
   separate_arguments(llvm_libraries UNIX_COMMAND "${llvm_libraries}")
   separate_arguments(system_libraries UNIX_COMMAND "${system_libraries}")
   file(GLOB clang_libraries ${EVO_LLVM_LIBRARIES}/libclang[A-Z]*.a)
-  target_link_options(evo_clang INTERFACE -fuse-ld=lld -Wl,--gc-sections -L${EVO_LLVM_LIBRARIES})
+  target_link_options(evo_clang INTERFACE -fuse-ld=lld -Wl,--gc-sections -Wl,--as-needed
+    -L${EVO_LLVM_LIBRARIES})
   target_link_libraries(evo_clang INTERFACE -Wl,--start-group ${clang_libraries} -Wl,--end-group
-    ${llvm_libraries} ${system_libraries})
+    ${llvm_libraries} evo_arc4random ${system_libraries})
+  add_library(evo_arc4random STATIC scripts/cmake/arc4random.cpp)
 else()
   # Distributions ship libclang-cpp.so.19, .so.19.1 or .so, not always the plain name.
   file(GLOB clang_cpp ${EVO_LLVM_LIBRARIES}/libclang-cpp.so*)
