@@ -6,8 +6,8 @@
 #   bash run.sh --generations 4 --pop 8 --seed 7  words go to evo (see build/evo --help)
 #   bash run.sh test [WORD...]                    builds and runs the tests; words go to ctest
 #
-# Exit codes: evo's own (0; 2 for bad input), 2 without nvcc, 3 when set-up failed and 4 when the
-# build did. The file stays in each case.
+# Exit codes: evo's own (0; 2 for bad input, 3 for a fault), 2 without nvcc, 4 when set-up failed and
+# 5 when the build did. The file stays in each case.
 set -u
 [[ $0 != */* ]] || cd "${0%/*}" || exit
 
@@ -41,8 +41,8 @@ set_up_and_build() {
   local setup=0
   step bash scripts/setup.sh || setup=$?
   build "$@" && return
-  ((setup == 0)) && exit 4
-  exit 3
+  ((setup == 0)) && exit 5
+  exit 4
 }
 
 require_nvcc() {
@@ -69,7 +69,7 @@ write_first_export || exit 3
 require_nvcc
 if [[ -x ./evo ]]; then # a bundle: only the worker depends on this machine
   engine=./evo
-  step bash scripts/build_worker.sh || exit 4
+  step bash scripts/build_worker.sh || exit 5
 else
   engine=build/evo
   set_up_and_build OFF evo evo-worker
@@ -77,5 +77,6 @@ fi
 
 words=("$@")
 [[ ! -f $previous ]] || words+=(--incumbent "$previous")
+[[ " $* " == *" --generations"* ]] || words+=(--generations 100000) # as many as the time allows
 [[ " $* " == *" --time-budget"* ]] || words+=(--time-budget "$((seconds - SECONDS))")
 exec "$engine" "${words[@]}"

@@ -60,8 +60,12 @@ expect "words and the time left reach evo" logged '^evo --generations 4 --pop 8 
 expect "tests are not built for a run" logged '^cmake .*-DEVO_TESTS=OFF'
 
 fresh_project
-run --time-budget 60
-expect "a given budget stands" logged '^evo --time-budget 60$'
+run --generations 2 --time-budget 60
+expect "a given budget stands" logged '^evo --generations 2 --time-budget 60$'
+
+fresh_project
+run
+expect "without words the time alone ends it" logged '^evo --generations 100000 --time-budget 16[45][0-9]$'
 
 fresh_project
 echo 'an earlier result' > project/optimized_lora.cu
@@ -88,7 +92,7 @@ expect "no nvcc: the file stays" first_export_stands
 fresh_project
 stand_in project/bin/ninja <<< 'exit 1'
 run
-expect "a failed build: exit 4" status_is 4
+expect "a failed build: exit 5" status_is 5
 expect "a failed build: the file stays" first_export_stands
 
 fresh_project
@@ -97,7 +101,7 @@ run
 expect "what set-up could not do may not be needed" status_is 0
 stand_in project/bin/cmake <<< 'exit 1'
 run
-expect "a failed set-up: exit 3" status_is 3
+expect "a failed set-up: exit 4" status_is 4
 expect "a failed set-up: the file stays" first_export_stands
 
 fresh_project
