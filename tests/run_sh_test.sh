@@ -136,7 +136,15 @@ signal_during() { # SIGNAL: once the file `started` exists
   kill "-$1" "$script"
   wait "$script" && echo 0 > project/status || echo "$?" > project/status
 }
-gone() { ! kill -0 "$(< project/started)" 2> /dev/null; }
+gone() { # within a few seconds
+  local pid
+  pid=$(< project/started)
+  for _ in {1..100}; do
+    kill -0 "$pid" 2> /dev/null || return 0
+    sleep 0.05
+  done
+  return 1
+}
 
 fresh_project
 stand_in project/build/evo <<< 'trap "exit 0" TERM; echo $$ > started; while :; do sleep 0.05; done'
