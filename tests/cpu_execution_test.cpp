@@ -532,8 +532,10 @@ TEST(ProbeSizes, LieAroundTheLargestBlockTile) {
   EXPECT_THAT(sizes(test::read(test::in_repository("seeds/lora/naive.cu"))),
               ElementsAre(255, 257, 300));
   const std::string kernel = "constexpr int tile = 48;\n"
+                             "int blocks(int size) { return (size + tile - 1) / tile; }\n"
                              "__global__ void k(float *Y) {}\n";
-  EXPECT_THAT(sizes(program(kernel, "const dim3 grid((n + tile - 1) / tile);\n"
+  EXPECT_THAT(sizes(program(kernel, "const int columns = blocks(n);\n"
+                                    "  const dim3 grid(columns, n);\n"
                                     "  k<<<grid, 32>>>(Y);")),
               ElementsAre(47, 49, 99));
   EXPECT_THAT(sizes(program(kernel, "k<<<*static_cast<int *>(workspace), 32>>>(Y);")),

@@ -251,29 +251,41 @@ void Device::access(Access access, std::uintptr_t address, std::size_t size, std
   if (block_ == nullptr) {
     return; // a __host__ __device__ function on the host
   }
-  if (--budget_ < 0) {
-    fail(Verdict::Hang,
-         "is still running after as many memory accesses as a terminating kernel "
-         "could need",
-         site);
-  }
   Range* range = last_range_[site];
-  if (!range->holds(address, size)) {
-    range = last_range_[site] = &locate(access, address, size, site);
-  }
-  if ((address & (alignment - 1)) != 0) {
-    fail(Verdict::Crash,
-         fmt::format("{} {} misaligned: the address is no multiple of {} bytes", verb(access),
-                     element(*range, address), alignment),
-         site);
-  }
-  if (range->read_only && access != Access::Read) {
-    fail(Verdict::TouchedInput, fmt::format("{} {}", verb(access), element(*range, address)), site);
+  if (--budget_ < 0 || !range->holds(address, size) || (address & (alignment - 1)) != 0 ||
+      (range->read_only && access != Access::Read)) {
+    range = last_range_[site] = &locate(access, address, size, alignment, site);
   }
   // Reads of what nobody may write conflict with nothing: their shadow only serves counting.
   if (range->cells != nullptr && (!range->read_only || options_.count)) {
     touch(*range, access, address, size, site);
   }
+}
+
+/// The range of an access that is not the site's last one, if the access is allowed.
+Range& Device::locate(Access access, std::uintptr_t address, std::size_t size,
+                      std::size_t alignment, int site) {
+  if (budget_ < 0) {
+    fail(Verdict::Hang,
+         "is still running after as many memory accesses as a terminating kernel could need", site);
+  }
+  const std::vector<Range*> all = ranges();
+  const auto found =
+      std::ranges::find_if(all, [&](const Range* range) { return range->holds(address, size); });
+  if (found == all.end()) {
+    fail_outside(access, address, size, site);
+  }
+  Range& range = **found;
+  if ((address & (alignment - 1)) != 0) {
+    fail(Verdict::Crash,
+         fmt::format("{} {} misaligned: the address is no multiple of {} bytes", verb(access),
+                     element(range, address), alignment),
+         site);
+  }
+  if (range.read_only && access != Access::Read) {
+    fail(Verdict::TouchedInput, fmt::format("{} {}", verb(access), element(range, address)), site);
+  }
+  return range;
 }
 
 void Device::touch(Range& range, Access access, std::uintptr_t address, std::size_t size,
@@ -307,15 +319,6 @@ void Device::touch(Range& range, Access access, std::uintptr_t address, std::siz
       record(true, false);
     }
   }
-}
-
-Range& Device::locate(Access access, std::uintptr_t address, std::size_t size, int site) {
-  for (Range* range : ranges()) {
-    if (range->holds(address, size)) {
-      return *range;
-    }
-  }
-  fail_outside(access, address, size, site);
 }
 
 std::vector<Range*> Device::ranges() {
@@ -402,6 +405,9 @@ std::string Device::site_name(int site) const {
 }
 
 void Device::fail(Verdict verdict, const std::string& what, int site) const {
+  if (block_ == nullptr) {
+    throw Fault{verdict, fmt::format("host code {} at {}", what, site_name(site))};
+  }
   throw Fault{verdict,
               fmt::format("{}: thread {} of {} {} at {}", launch_->kernel, thread_of(now_.stamp),
                           block_name(now_.stamp), what, site_name(site))};

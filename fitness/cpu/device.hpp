@@ -55,7 +55,8 @@ private:
   void access(Access access, std::uintptr_t address, std::size_t size, std::size_t alignment,
               int site);
   void touch(Range& range, Access access, std::uintptr_t address, std::size_t size, int site);
-  Range& locate(Access access, std::uintptr_t address, std::size_t size, int site);
+  Range& locate(Access access, std::uintptr_t address, std::size_t size, std::size_t alignment,
+                int site);
   std::vector<Range*> ranges();
   void* shared(const char* name, std::size_t bytes, int declaration);
   void* dynamic_shared(const char* name);

@@ -29,6 +29,8 @@ struct Run {
 struct RunOptions {
   ThreadOrder order = ThreadOrder::Ascending;
   std::uint64_t shuffle_seed = 0;
+  /// Counts what every block does. A thread that reads a location again before the next barrier, or
+  /// reads what it has just written, is taken to hold it in a register: that is no access.
   bool count = false;
 };
 
@@ -38,7 +40,10 @@ struct RunOptions {
 /// touch one location between two barriers, or two blocks one global location, and one writes),
 /// TouchedInput, UnwrittenOutput (with the first element), LaunchError (bad configuration, more
 /// shared memory than opted in to, an error code from the entry), Hang (a barrier that some
-/// threads of the block never reach). A real crash ends the process.
+/// threads of the block never reach, or no end after more memory accesses than sizes like these
+/// could need), Crash (a misaligned access), NoBuild (no such entry). A real crash ends the
+/// process, and a loop that accesses no memory must be ended from outside. Of one library, only one
+/// run at a time.
 class Executor {
 public:
   explicit Executor(const std::filesystem::path& library, const std::string& entry);

@@ -26,7 +26,8 @@ const Compiler& compiler() {
     for (const char* command : {"g++", "c++"}) {
       try {
         return Compiler{command, run_process({command, "--version"}, {}).output};
-      } catch (const std::system_error&) { // not on PATH
+      } catch (const std::system_error&) {
+        continue; // not on PATH
       }
     }
     return Compiler{};
