@@ -19,18 +19,16 @@ struct Card {
   int multiprocessors = 0;
   double clock_ghz = 0;
   double ffma_per_clock_per_sm = 0; // lanes
-  double memory_gb_per_s = 0;
   double l2_gb_per_s = 0;
-  double l2_bytes = 0;
   double library_tflops = 0; // what the vendor's SGEMM reaches: the model's reference time
 
   /// The card evo assumes for an architecture: "sm_86" is an RTX 3090.
   static Card for_arch(const std::string& arch);
 };
 
-/// Milliseconds of one call at `size`: the sum over launches of a roofline (arithmetic, L2, DRAM,
-/// shared memory) times what occupancy and the last wave leave unhidden. `counts` are those of the
-/// CPU run at one or two smaller sizes, extrapolated by each kernel's own growth.
+/// Milliseconds of one call at `size`: the sum over the launches counted at that size of a roofline
+/// (arithmetic, instruction issue, shared memory, L1, L2) on the blocks that one multiprocessor
+/// holds, plus what so few warps cannot hide. A launch that fits no multiprocessor takes for ever.
 double estimate_ms(const Card& card, const std::vector<LaunchCounts>& counts,
                    const std::map<std::string, KernelResources>& kernels, int size);
 

@@ -1,4 +1,5 @@
 // Judging without a card: the lowered kernel runs on the CPU, small but watched closely.
+#include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
@@ -7,6 +8,7 @@
 
 #include "fitness/concat.hpp"
 #include "fitness/cpu/executor.hpp"
+#include "fitness/cpu/extrapolate.hpp"
 #include "fitness/device.hpp"
 #include "fitness/oracle.hpp"
 
@@ -16,6 +18,9 @@ namespace {
 constexpr std::array orders{cpu::ThreadOrder::Ascending, cpu::ThreadOrder::Descending,
                             cpu::ThreadOrder::Shuffled};
 constexpr int precision_size = 64; // large enough to tell TF32 from float32
+// Where launches are counted: multiples of every tile, so that the first block is an inner one.
+constexpr int near_size = 256;
+constexpr int far_size = 512;
 
 std::string_view name_of(cpu::ThreadOrder order) {
   return order == cpu::ThreadOrder::Ascending    ? "ascending"
@@ -56,8 +61,9 @@ public:
       cpu::Executor executor(request.library, oracle_.problem().entry);
       for (const int size : request.sizes) {
         check_integers(executor, size);
-        response.fitness.sizes.push_back(check_reals(executor, size, response.counts));
+        response.fitness.sizes.push_back(check_reals(executor, size));
       }
+      response.counts = count_launches(executor, request.count_sizes);
       response.fitness.verdict = Verdict::Ok;
     } catch (const Failure& failure) {
       response = {};
@@ -71,9 +77,11 @@ private:
   const Prepared& at(int size);
   std::vector<cpu::Tensor> named(const Tensors& inputs) const;
   std::vector<float> run(cpu::Executor& executor, const std::vector<cpu::Tensor>& inputs, int size,
-                         const cpu::RunOptions& options, std::vector<LaunchCounts>* counts) const;
+                         const cpu::RunOptions& options,
+                         std::vector<LaunchCounts>* counts = nullptr) const;
   void check_integers(cpu::Executor& executor, int size);
-  SizeResult check_reals(cpu::Executor& executor, int size, std::vector<LaunchCounts>& counts);
+  SizeResult check_reals(cpu::Executor& executor, int size);
+  std::vector<LaunchCounts> count_launches(cpu::Executor& executor, const std::vector<int>& sizes);
 
   Oracle oracle_;
   PrepareResponse description_;
@@ -106,16 +114,13 @@ std::vector<float> CpuDevice::run(cpu::Executor& executor, const std::vector<cpu
   const TensorSpec& spec = oracle_.problem().output;
   cpu::Tensor output{spec.name, {}};
   const auto shape = oracle_.shape_of(spec, size);
-  output.values.resize(c10::multiply_integers(shape));
+  output.values.resize(options.extent == cpu::Extent::Nothing ? 0 : c10::multiply_integers(shape));
   cpu::Run result = executor.run(inputs, output, oracle_.entry_dims(size), options);
   if (result.verdict != Verdict::Ok) {
     throw Failure{result.verdict, concat(result.detail, ", at ", oracle_.at_size(size))};
   }
   if (counts != nullptr) {
-    for (LaunchCounts& launch : result.counts) {
-      launch.size = size;
-      counts->push_back(std::move(launch));
-    }
+    *counts = std::move(result.counts);
   }
   return std::move(output.values);
 }
@@ -124,7 +129,7 @@ std::vector<float> CpuDevice::run(cpu::Executor& executor, const std::vector<cpu
 void CpuDevice::check_integers(cpu::Executor& executor, int size) {
   const Prepared& prepared = at(size);
   for (const cpu::ThreadOrder order : orders) {
-    const auto values = run(executor, prepared.integers, size, {.order = order}, nullptr);
+    const auto values = run(executor, prepared.integers, size, {.order = order});
     const auto [wrong, right] = std::ranges::mismatch(values, prepared.integer_answer);
     if (wrong != values.end()) {
       const bool first = order == orders.front();
@@ -137,10 +142,9 @@ void CpuDevice::check_integers(cpu::Executor& executor, int size) {
   }
 }
 
-SizeResult CpuDevice::check_reals(cpu::Executor& executor, int size,
-                                  std::vector<LaunchCounts>& counts) {
+SizeResult CpuDevice::check_reals(cpu::Executor& executor, int size) {
   const Prepared& prepared = at(size);
-  const auto values = run(executor, prepared.reals, size, {.count = true}, &counts);
+  const auto values = run(executor, prepared.reals, size, {});
   const at::Tensor output = at::tensor(values).view(prepared.reference.sizes());
   const Accuracy accuracy = oracle_.compare(output, prepared.reference, prepared.exact);
   if (accuracy.violations > 0) {
@@ -151,6 +155,28 @@ SizeResult CpuDevice::check_reals(cpu::Executor& executor, int size,
   result.max_abs_error = accuracy.max_abs_error;
   result.relative_l2_error = accuracy.relative_l2_error;
   return result;
+}
+
+std::vector<LaunchCounts> CpuDevice::count_launches(cpu::Executor& executor,
+                                                    const std::vector<int>& sizes) {
+  const auto launches = [&](int size, const std::vector<cpu::Tensor>& inputs, cpu::Extent extent) {
+    std::vector<LaunchCounts> counts;
+    run(executor, inputs, size, {.extent = extent, .count = true}, &counts);
+    std::ranges::for_each(counts, [&](LaunchCounts& launch) { launch.size = size; });
+    return counts;
+  };
+  if (sizes.empty()) {
+    return {};
+  }
+  const auto near = launches(near_size, at(near_size).integers, cpu::Extent::FirstBlock);
+  const auto far = launches(far_size, at(far_size).integers, cpu::Extent::FirstBlock);
+  const std::vector<cpu::Tensor> nothing(oracle_.problem().inputs.size());
+  std::vector<LaunchCounts> all;
+  for (const int size : sizes) {
+    const auto counted = cpu::extrapolate(near, far, launches(size, nothing, cpu::Extent::Nothing));
+    all.insert(all.end(), counted.begin(), counted.end());
+  }
+  return all;
 }
 
 } // namespace

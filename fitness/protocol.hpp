@@ -38,15 +38,17 @@ struct PrepareResponse {
 
 /// Judges one built candidate.
 struct JudgeRequest {
-  std::string library;         // shared object: nvcc's, or the lowered host code's
-  std::string id;              // genome id, for messages
-  std::vector<int> sizes;      // subset of the prepared ones (CUDA), or free (model)
-  double stop_at_ms_ratio = 0; // give up timing beyond this multiple of best_ms; 0: never
-  std::vector<double> best_ms; // the incumbent's times, aligned with sizes; empty: none
-  int calls = 0;               // timed calls per size
+  std::string library;          // shared object: nvcc's, or the lowered host code's
+  std::string id;               // genome id, for messages
+  std::vector<int> sizes;       // subset of the prepared ones (CUDA), or free (model)
+  double stop_at_ms_ratio = 0;  // give up timing beyond this multiple of best_ms; 0: never
+  std::vector<double> best_ms;  // the incumbent's times, aligned with sizes; empty: none
+  int calls = 0;                // timed calls per size
+  std::vector<int> count_sizes; // model backend: sizes at which to count what the launches do
 };
 
-/// What the kernel did, counted on the CPU, per launched kernel: the analytic model's input.
+/// What a launch does, counted on the CPU: the analytic model's input. All totals stand for the
+/// whole grid.
 struct LaunchCounts {
   std::string kernel;
   int size = 0; // of the varying dim

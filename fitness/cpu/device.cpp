@@ -44,6 +44,11 @@ const char* verb(Access access) {
   return "accesses";
 }
 
+/// How many of a grid's blocks are run.
+unsigned long executed(Extent extent, unsigned long blocks) {
+  return extent == Extent::Grid ? blocks : extent == Extent::FirstBlock ? 1 : 0;
+}
+
 } // namespace
 
 struct Device::Hooks {
@@ -130,7 +135,8 @@ void Device::launch(const evo_gpu::Launch& launch, void (*thread)(void*), void* 
                                             launch.shared_bytes, module_.granule);
   std::ranges::fill(last_range_, &stack_);
   blocks_.clear();
-  budget_ -= static_cast<std::int64_t>(blocks * threads); // threads without accesses end, too
+  // Threads without accesses end, too.
+  budget_ -= static_cast<std::int64_t>(executed(options_.extent, blocks) * threads);
   now_.launch = interval_ + 1;
   module_.context->block_size = launch.block;
   module_.context->grid_size = launch.grid;
@@ -148,7 +154,8 @@ void Device::launch(const evo_gpu::Launch& launch, void (*thread)(void*), void* 
                    },
                .site_name = [this](int site) { return site_name(site); }});
   block_ = &block;
-  for (const unsigned index : block_order_.next(static_cast<unsigned>(blocks))) {
+  const auto count = static_cast<unsigned>(executed(options_.extent, blocks));
+  for (const unsigned index : block_order_.next(count)) {
     begin_block(index);
     if (const auto divergence = block.run()) {
       throw Fault{Verdict::Hang,
@@ -181,7 +188,8 @@ void Device::check_configuration(const evo_gpu::Launch& launch) const {
     refuse(fmt::format("its block is {}, beyond its launch bounds of {} threads", text(block),
                        launch.max_threads));
   }
-  if (volume(grid) * volume(block) > static_cast<unsigned long>(budget_)) {
+  if (executed(options_.extent, volume(grid)) * volume(block) >
+      static_cast<unsigned long>(budget_)) {
     throw Fault{Verdict::Hang, fmt::format("{} is launched on a grid of {}, more than these sizes "
                                            "could need",
                                            launch.kernel, text(grid))};
@@ -232,15 +240,16 @@ void Device::add_counts() {
   LaunchCounts counts;
   counts.kernel = launch_->kernel;
   counts.blocks = static_cast<double>(volume(launch_->grid));
+  const double scale = options_.extent == Extent::FirstBlock ? counts.blocks : 1;
   counts.threads = static_cast<double>(volume(launch_->block));
   counts.shared_bytes = static_cast<double>(launch_->shared_bytes);
-  counts.global_load_sectors = accesses.global_load_sectors;
-  counts.global_store_sectors = accesses.global_store_sectors;
-  counts.shared_load_wavefronts = accesses.shared_load_wavefronts;
-  counts.shared_store_wavefronts = accesses.shared_store_wavefronts;
-  counts.memory_instructions = accesses.instructions;
-  counts.flops = static_cast<double>(module_.context->flops);
-  counts.barriers = static_cast<double>(barriers_);
+  counts.global_load_sectors = scale * accesses.global_load_sectors;
+  counts.global_store_sectors = scale * accesses.global_store_sectors;
+  counts.shared_load_wavefronts = scale * accesses.shared_load_wavefronts;
+  counts.shared_store_wavefronts = scale * accesses.shared_store_wavefronts;
+  counts.memory_instructions = scale * accesses.instructions;
+  counts.flops = scale * static_cast<double>(module_.context->flops);
+  counts.barriers = scale * static_cast<double>(barriers_);
   counts_.push_back(counts);
 }
 
@@ -365,6 +374,9 @@ int Device::allow_shared(const void* function, int bytes) {
 }
 
 int Device::fill(std::uintptr_t address, int value, std::size_t bytes) {
+  if (options_.extent == Extent::Nothing) {
+    return 0;
+  }
   for (const auto& array : global_) {
     if (bytes != 0 && array->holds(address, bytes)) {
       if (array->read_only) {

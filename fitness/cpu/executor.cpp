@@ -70,7 +70,7 @@ struct Executor::Library {
   }
 
   void call(Device& device, const std::vector<Tensor>& inputs, Tensor& output,
-            const std::vector<int>& dims) const;
+            const std::vector<int>& dims, Extent extent) const;
 
   void* handle = nullptr;
   const evo_gpu::Module* module = nullptr;
@@ -82,7 +82,7 @@ struct Executor::Library {
 };
 
 void Executor::Library::call(Device& device, const std::vector<Tensor>& inputs, Tensor& output,
-                             const std::vector<int>& dims) const {
+                             const std::vector<int>& dims, Extent extent) const {
   std::vector<const float*> pointers;
   std::size_t elements = output.values.size();
   for (const Tensor& input : inputs) {
@@ -93,14 +93,18 @@ void Executor::Library::call(Device& device, const std::vector<Tensor>& inputs, 
     elements += input.values.size();
   }
   Array& result = device.allocate(output.name, bytes_of(output));
-  Array& workspace = device.allocate(
-      "workspace", workspace_size == nullptr ? 0 : call_workspace(workspace_size, dims));
+  const bool no_workspace = workspace_size == nullptr || extent == Extent::Nothing;
+  Array& workspace =
+      device.allocate("workspace", no_workspace ? 0 : call_workspace(workspace_size, dims));
   device.set_budget(access_budget(elements));
 
   const int status = call_entry(entry, pointers, result.as<float>().data(), dims,
                                 workspace.as<std::byte>().data(), nullptr);
   if (status != 0) {
     throw Fault{Verdict::LaunchError, fmt::format("{} returns error {}", name, status)};
+  }
+  if (extent != Extent::Grid) {
+    return;
   }
   check_written(result, module->granule);
   std::ranges::copy(result.as<float>(), output.values.begin());
@@ -140,7 +144,7 @@ Run Executor::run(const std::vector<Tensor>& inputs, Tensor& output, const std::
   device.add_constants(library_->image.begin, library_->image.bytes);
   Run run;
   try {
-    library_->call(device, inputs, output, dims);
+    library_->call(device, inputs, output, dims, options.extent);
   } catch (const Fault& fault) {
     run.verdict = fault.verdict;
     run.detail = fault.detail;

@@ -26,11 +26,20 @@ struct Run {
   std::vector<LaunchCounts> counts; // one per launch; only when asked for
 };
 
+/// How much of every launch is run.
+enum class Extent {
+  Grid,       // all blocks
+  FirstBlock, // enough to count what any inner block does
+  Nothing,    // only the configurations are recorded; buffers have no memory
+};
+
 struct RunOptions {
   ThreadOrder order = ThreadOrder::Ascending;
   std::uint64_t shuffle_seed = 0;
-  /// Counts what every block does. A thread that reads a location again before the next barrier, or
-  /// reads what it has just written, is taken to hold it in a register: that is no access.
+  Extent extent = Extent::Grid;
+  /// Counts what every block that runs does, scaled to the whole grid. A thread that reads a
+  /// location again before the next barrier, or reads what it has just written, is taken to hold it
+  /// in a register: that is no access.
   bool count = false;
 };
 
@@ -49,7 +58,8 @@ public:
   explicit Executor(const std::filesystem::path& library, const std::string& entry);
   ~Executor();
 
-  /// `dims` in entry order. `output` is resized by the caller and overwritten.
+  /// `dims` in entry order. `output` is resized by the caller, and overwritten by a whole grid.
+  /// With Extent::Nothing the tensors may be empty.
   Run run(const std::vector<Tensor>& inputs, Tensor& output, const std::vector<int>& dims,
           const RunOptions& options);
 
