@@ -1,7 +1,6 @@
 // Judging on an NVIDIA card: everything cheap and everything that can fail before the timing.
 #include <algorithm>
 #include <cstdlib>
-#include <optional>
 #include <sstream>
 
 #include <torch/version.h>
@@ -20,7 +19,8 @@ constexpr int probe_size = 131; // small, odd, above most tiles
 constexpr int reference_warm_up = 10;
 constexpr int reference_calls = 50;
 constexpr double reference_enough_ms = 200;
-constexpr int warm_up = 2; // the checked runs warm up too
+constexpr std::size_t largest_workspace = std::size_t{1} << 40; // more is an overflow
+constexpr int warm_up = 2;                                      // the checked runs warm up too
 
 struct Contents {
   Tensors inputs;
@@ -156,6 +156,7 @@ private:
                         std::size_t index) const;
   Accuracy check(const Candidate& candidate, const Prepared& prepared,
                  const Contents& contents) const;
+  GuardedBuffer guarded_workspace(const Candidate& candidate, const Prepared& prepared) const;
   Timing time(const Candidate& candidate, const Prepared& prepared, const JudgeRequest& request,
               std::size_t index) const;
   Accuracy check_output(const at::Tensor& output, const Prepared& prepared,
@@ -279,23 +280,32 @@ SizeResult CudaDevice::judge_size(const Candidate& candidate, const JudgeRequest
   return result;
 }
 
+GuardedBuffer CudaDevice::guarded_workspace(const Candidate& candidate,
+                                            const Prepared& prepared) const {
+  const std::size_t bytes = candidate.workspace_bytes(prepared.dims);
+  const Failure too_large{Verdict::OverLimits,
+                          concat("a workspace of ", bytes, " bytes at ",
+                                 oracle_.at_size(prepared.size), " does not fit")};
+  if (bytes > largest_workspace) {
+    throw too_large;
+  }
+  try {
+    return GuardedBuffer(bytes, oracle_.device());
+  } catch (const c10::Error&) { // out of memory
+    throw too_large;
+  }
+}
+
 /// One run between guard zones; Failure unless everything about it is right.
 Accuracy CudaDevice::check(const Candidate& candidate, const Prepared& prepared,
                            const Contents& contents) const {
-  const std::size_t bytes = candidate.workspace_bytes(prepared.dims);
-  std::optional<GuardedBuffer> workspace;
-  try {
-    workspace.emplace(bytes, oracle_.device());
-  } catch (const c10::Error&) {
-    throw Failure{Verdict::OverLimits, concat("a workspace of ", bytes, " bytes at ",
-                                              oracle_.at_size(prepared.size), " does not fit")};
-  }
+  const GuardedBuffer workspace = guarded_workspace(candidate, prepared);
   const GuardedBuffer output(prepared.output_bytes(), oracle_.device());
   prepared.load(contents);
   candidate.launch(prepared.pointers(), static_cast<float*>(output.data()), prepared.dims,
-                   workspace->data());
+                   workspace.data());
   check_cuda(cudaDeviceSynchronize(), concat("a run at ", oracle_.at_size(prepared.size)));
-  if (!output.intact() || !workspace->intact()) {
+  if (!output.intact() || !workspace.intact()) {
     throw Failure{Verdict::OutOfBounds,
                   concat("it writes outside its ", output.intact() ? "workspace" : "output", " at ",
                          oracle_.at_size(prepared.size))};
@@ -311,7 +321,7 @@ Accuracy CudaDevice::check_output(const at::Tensor& output, const Prepared& prep
                                   const Contents& contents) const {
   if (const std::int64_t unwritten = count_poison(output); unwritten > 0) {
     throw Failure{Verdict::UnwrittenOutput,
-                  concat(unwritten, " elements of ", oracle_.problem().output.name,
+                  concat(oracle_.elements(static_cast<double>(unwritten), prepared.size),
                          " are never written at ", oracle_.at_size(prepared.size))};
   }
   const Accuracy accuracy = oracle_.compare(output, contents.reference, contents.exact);

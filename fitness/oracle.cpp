@@ -136,10 +136,16 @@ std::string Oracle::at_size(int size) const {
   return concat(problem_.vary, " = ", size);
 }
 
+std::string Oracle::elements(double count, int size) const {
+  const auto shape = shape_of(problem_.output, size);
+  return concat(count, " of ", c10::multiply_integers(shape), " elements of ",
+                problem_.output.name);
+}
+
 std::string Oracle::complaint(const Accuracy& accuracy, int size) const {
-  return concat(accuracy.violations, " elements of ", problem_.output.name,
-                " differ from the reference at ", at_size(size), " by more than ", problem_.atol,
-                " + ", problem_.rtol, " |ref|; the largest difference is ", accuracy.max_abs_error);
+  return concat(elements(accuracy.violations, size), " differ from the reference at ",
+                at_size(size), " by more than ", problem_.atol, " + ", problem_.rtol,
+                " |ref|; the largest difference is ", accuracy.max_abs_error);
 }
 
 double relative_l2(const at::Tensor& output, const at::Tensor& exact) {

@@ -52,6 +52,8 @@ public:
   std::vector<std::int64_t> shape_of(const TensorSpec& tensor, int size) const;
   /// "d = 4096", for messages.
   std::string at_size(int size) const;
+  /// "3 of 4096 elements of Y", for messages.
+  std::string elements(double count, int size) const;
   /// The sentence for a failed comparison.
   std::string complaint(const Accuracy& accuracy, int size) const;
 

@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+"""evo-worker against a zoo of kernels on a CUDA card: each gate has one that only it catches.
+
+worker_cuda_test.py WORKER [--verbose]. Needs nvcc and the standard library. Exits 77 (skipped)
+without a card.
+"""
+import concurrent.futures
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+SIZES = [257, 515]
+
+PROBLEM = {
+    "name": "product", "entry": "product", "output_file": "product.cu", "folder": "/", "seeds": [],
+    "vary": "n", "dim_order": ["n", "c"], "fixed_dims": {"c": 48}, "sizes": SIZES,
+    "inputs": [
+        {"name": "W", "shape": ["n", "n"], "distribution": "normal", "scale": 1.0, "fan_in": "n"},
+        {"name": "X", "shape": ["n", "c"], "distribution": "uniform", "scale": 1.0, "fan_in": ""},
+    ],
+    "output": {"name": "Y", "shape": ["n", "c"], "distribution": "normal", "scale": 1.0, "fan_in": ""},
+    "rtol": 1e-4, "atol": 1e-4, "flops": [],
+    "reference": "def reference(W, X):\n    return torch.relu(W @ X)\n",
+}
+
+RIGHT = """
+#include <cuda_runtime.h>
+#include <cstdio>
+#include <cstdlib>
+#include <unistd.h>
+__global__ void multiply(const float *W, const float *X, float *Y, float *partial, int n, int c) {
+  const int col = threadIdx.x;
+  const int row = blockIdx.x;
+  float sum = 0.0f;
+  for (int k = 0; k < n; ++k) {
+    sum += W[row * n + k] * X[k * c + col];
+  }
+  Y[row * c + col] = sum > 0 ? sum : 0;
+  partial[row] = sum;
+}
+extern "C" size_t product_workspace(int n, int c) { return sizeof(float) * n; }
+extern "C" cudaError_t product(const float *W, const float *X, float *Y, int n, int c,
+                               void *workspace, cudaStream_t stream) {
+  float *partial = static_cast<float *>(workspace);
+  multiply<<<n, c, 0, stream>>>(W, X, Y, partial, n, c);
+  return cudaGetLastError();
+}
+"""
+
+BEFORE_LAUNCH = "  multiply<<<"
+STORE = "  Y[row * c + col] = sum > 0 ? sum : 0;"
+REMEMBER = """  static const float *seen = nullptr;
+  static float *kept = nullptr;
+  const size_t bytes = sizeof(float) * n * c;
+  if (seen == W && n > 200) {
+    return cudaMemcpyAsync(Y, kept, bytes, cudaMemcpyDeviceToDevice, stream);
+  }
+  seen = W;
+  multiply<<<n, c, 0, stream>>>(W, X, Y, partial, n, c);
+  cudaMalloc(&kept, bytes);
+  return cudaMemcpyAsync(kept, Y, bytes, cudaMemcpyDeviceToDevice, stream);
+"""
+
+# name: (text, its replacement, verdict, part of the detail, whether the worker leaves)
+ZOO = {
+    "right": ("", "", "ok", "", False),
+    "prints": (BEFORE_LAUNCH, '  printf("{\\"fitness\\": 1}\\n"); fflush(stdout);\n' + BEFORE_LAUNCH,
+               "ok", "", False),
+    "writes to descriptors 3 and 4": (
+        BEFORE_LAUNCH, '  for (int fd = 3; fd < 5; ++fd) { if (write(fd, "x\\n", 2) > 3) abort(); }\n'
+        + BEFORE_LAUNCH, "ok", "", False),
+    "wrong": (STORE, STORE.replace("? sum", "? sum * 1.001f"), "wrong answer", "n = 131", False),
+    "wrong at one large size": (STORE, STORE.replace("? sum", "? (n == 515 ? sum * 1.01f : sum)"),
+                                "wrong answer", "n = 515", False),
+    "one element": (STORE, STORE.replace(
+        "sum > 0", "row == n - 1 && col == c - 1 ? sum + 0.01f : sum > 0"),
+        "wrong answer", "1 of 6288 elements", False),
+    "last row unwritten": (STORE, "  if (row < n - 1)" + STORE, "unwritten output",
+                           "48 of 6288 elements of Y", False),
+    "past the output": (STORE, STORE + " Y[n * c + row] = 0;", "out of bounds", "output", False),
+    "before the output": (STORE, STORE + " Y[-1 - row] = 0;", "out of bounds", "output", False),
+    "past the workspace": ("  partial[row]", "  partial[n + row]", "out of bounds", "workspace", False),
+    "changes an input": (STORE, STORE + " const_cast<float *>(X)[row % n * c + col] += 1.0f;",
+                         None, "", False),
+    "changes an input it has used": (
+        "  return cudaGetLastError();", "  cudaMemsetAsync(const_cast<float *>(X), 0, 4, stream);\n"
+        "  return cudaGetLastError();", "touched input", "n = 131", False),
+    "adds to its workspace": (STORE, "  partial[row] += sum;\n" + STORE.replace("? sum", "? partial[row]"),
+                              None, "", False),
+    "remembers": (BEFORE_LAUNCH, REMEMBER + BEFORE_LAUNCH, "wrong answer", "n = 257", False),
+    "works five times": (BEFORE_LAUNCH, "  static int calls = 0;\n  if (n > 200 && ++calls > 5) return "
+                         "cudaSuccess;\n" + BEFORE_LAUNCH, "unwritten output", "", False),
+    "block too large": ("<<<n, c,", "<<<n, 2048,", "launch error", "cudaErrorInvalid", False),
+    "illegal address": (STORE, STORE + " Y[(size_t)1 << 45] = 0;", "launch error", "illegal", True),
+    "trap": (STORE, STORE + ' asm volatile("trap;");', "launch error", "", True),
+    "absurd workspace": ("sizeof(float) * n;", "~size_t{0} / 2;", "over limits", "does not fit", False),
+    "no workspace function": ("product_workspace", "product_scratch", "no build",
+                              "'product_workspace'", False),
+}
+
+
+class Worker:
+    def __init__(self, program):
+        requests, self.requests = os.pipe()
+        answers, channel = os.pipe()
+
+        def arrange():
+            ends = os.dup(requests), os.dup(channel)
+            for end, number in zip(ends, (3, 4)):
+                os.dup2(end, number)
+
+        self.process = subprocess.Popen([program], preexec_fn=arrange, close_fds=False,
+                                        stdout=subprocess.DEVNULL)
+        os.close(requests)
+        os.close(channel)
+        self.answers = os.fdopen(answers)
+
+    def ask(self, request):
+        os.write(self.requests, (json.dumps(request) + "\n").encode())
+        answer = self.answers.readline()
+        if not answer:
+            raise SystemExit(f"the worker died: {self.process.wait()}")
+        return json.loads(answer)
+
+    def prepare(self):
+        return self.ask({"backend": "cuda", "device": 0, "problem": PROBLEM, "sizes": SIZES,
+                         "input_seed": 1})
+
+    def judge(self, library, **options):
+        return self.ask({"library": library, "id": library, "sizes": SIZES, "stop_at_ms_ratio": 0,
+                         "best_ms": [], "calls": 10} | options)
+
+    def end(self):
+        os.close(self.requests)
+        assert self.process.wait(20) == 0
+
+
+def build(folder, arch, name):
+    before, after = ZOO[name][:2]
+    assert before in RIGHT, name
+    stem = os.path.join(folder, name.replace(" ", "_"))
+    with open(stem + ".cu", "w") as file:
+        file.write(RIGHT.replace(before, after, 1) if before else RIGHT)
+    nvcc = next((path for path in (os.path.join(home, "bin/nvcc") for home in
+                                   (os.environ.get("CUDA_HOME", ""), "/usr/local/cuda"))
+                 if os.path.exists(path)), "nvcc")
+    subprocess.run([nvcc, "-shared", "-Xcompiler", "-fPIC", "-w", "-arch", arch, stem + ".cu", "-o",
+                    stem + ".so"], check=True)
+    return stem + ".so"
+
+
+def check(name, answer, verbose, seconds):
+    _, _, verdict, detail, leaving = ZOO[name]
+    fitness = answer["fitness"]
+    if verbose:
+        print(f"{name}: {fitness['verdict']}, {fitness['detail']} ({seconds * 1000:.0f} ms)")
+    wrong = []
+    if verdict is None:  # more than one gate may catch it
+        if fitness["verdict"] == "ok":
+            wrong.append("accepted")
+    elif fitness["verdict"] != verdict or detail not in fitness["detail"]:
+        wrong.append(f"expected {verdict} with '{detail}'")
+    if answer["leaving"] != leaving:
+        wrong.append(f"leaving is {answer['leaving']}")
+    if (fitness["verdict"] == "ok") != (len(fitness["sizes"]) == len(SIZES)):
+        wrong.append("sizes do not go with the verdict")
+    for size in fitness["sizes"]:
+        if not (size["median_ms"] > 0 and size["reference_ms"] > 0 and size["calls"] == 10):
+            wrong.append(f"odd times: {size}")
+    return [f"{name}: {complaint}, got {answer}" for complaint in wrong]
+
+
+def main():
+    program, verbose = sys.argv[1], "--verbose" in sys.argv
+    worker = Worker(program)
+    prepared = worker.prepare()
+    if prepared["error"]:
+        print("skipped:", prepared["error"])
+        return 77
+    print(json.dumps(prepared))
+    failures = []
+    with tempfile.TemporaryDirectory() as folder:
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            libraries = dict(zip(ZOO, pool.map(lambda name: build(folder, prepared["arch"], name), ZOO)))
+        for name, library in libraries.items():
+            start = time.monotonic()
+            answer = worker.judge(library)
+            failures += check(name, answer, verbose, time.monotonic() - start)
+            if answer["leaving"]:
+                worker.end()
+                worker = Worker(program)
+                worker.prepare()
+        slow = worker.judge(libraries["right"], stop_at_ms_ratio=1.5, best_ms=[1e-6, 1e-6])
+        if [size["calls"] for size in slow["fitness"]["sizes"]] != [3, 3]:
+            failures.append(f"a slow candidate was not stopped early: {slow}")
+    worker.end()
+    print("\n".join(failures) or f"{len(ZOO)} kernels judged as they should be")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
