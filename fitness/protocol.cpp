@@ -84,9 +84,12 @@ auto fields(const PrepareResponse&) {
 
 auto fields(const JudgeRequest&) {
   using T = JudgeRequest;
-  return std::tuple{Field{"library", &T::library}, Field{"id", &T::id},
-                    Field{"sizes", &T::sizes},     Field{"stop_at_ms_ratio", &T::stop_at_ms_ratio},
-                    Field{"best_ms", &T::best_ms}, Field{"calls", &T::calls},
+  return std::tuple{Field{"library", &T::library},
+                    Field{"id", &T::id},
+                    Field{"sizes", &T::sizes},
+                    Field{"stop_at_ms_ratio", &T::stop_at_ms_ratio},
+                    Field{"best_ms", &T::best_ms},
+                    Field{"calls", &T::calls},
                     Field{"count_sizes", &T::count_sizes}};
 }
 
