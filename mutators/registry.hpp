@@ -6,6 +6,7 @@
 namespace evo {
 
 const Mutator& unroll_loop();
+const Mutator& fuse_epilogue();
 // end of mutators
 
 } // namespace evo

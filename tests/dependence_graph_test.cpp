@@ -30,7 +30,7 @@ TEST(DependenceGraph, OrdersTheSeed) {
     EXPECT_EQ(graph->dependence(0, 1), std::nullopt) << "the product does not need T";
     EXPECT_EQ(graph->dependence(0, 2), Dependence::ReadAfterWrite);
     EXPECT_EQ(graph->dependence(1, 2), Dependence::ReadAfterWrite);
-    EXPECT_FALSE(graph->may_move_before(2, 1));
+    EXPECT_FALSE(graph->may_move_before({2}, 1));
     EXPECT_TRUE(graph->is_only_consumer(1, 2));
     EXPECT_THAT(graph->needed_between(0, 2), testing::ElementsAre(1));
   }
@@ -56,8 +56,8 @@ TEST(DependenceGraph, PointersIntoOneBufferMayOverlap) {
   ASSERT_TRUE(graph);
   EXPECT_EQ(graph->dependence(0, 2), Dependence::ReadAfterWrite);
   EXPECT_EQ(graph->dependence(1, 2), std::nullopt);
-  EXPECT_TRUE(graph->may_move_before(1, 0));
-  EXPECT_FALSE(graph->may_move_before(2, 0));
+  EXPECT_TRUE(graph->may_move_before({1}, 0));
+  EXPECT_FALSE(graph->may_move_before({2}, 0));
 }
 
 TEST(DependenceGraph, APointerOfUnknownOriginMayPointAnywhere) {
@@ -87,7 +87,7 @@ TEST(DependenceGraph, AnArgumentDefinedLaterHoldsALaunchBack) {
   const auto graph = DependenceGraph::of(kernel);
   ASSERT_TRUE(graph);
   EXPECT_FALSE(graph->dependence(0, 1));
-  EXPECT_FALSE(graph->may_move_before(1, 0));
+  EXPECT_FALSE(graph->may_move_before({1}, 0));
 }
 
 TEST(DependenceGraph, ALaunchStaysBehindTheCallThatPreparesItsKernel) {
@@ -98,7 +98,7 @@ TEST(DependenceGraph, ALaunchStaysBehindTheCallThatPreparesItsKernel) {
   const auto graph = DependenceGraph::of(kernel);
   ASSERT_TRUE(graph);
   EXPECT_FALSE(graph->dependence(0, 1));
-  EXPECT_FALSE(graph->may_move_before(1, 0));
+  EXPECT_FALSE(graph->may_move_before({1}, 0));
 }
 
 TEST(DependenceGraph, InlineAssemblyDoesWhatThePointersTypeAllows) {

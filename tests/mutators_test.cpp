@@ -66,15 +66,15 @@ std::set<std::string> choices(const std::vector<std::string>& labels) {
 
 /// Renaming first or last comes to the same, and neither changes what is proposed.
 void expect_names_do_not_matter(const Mutator& mutator, const std::string& source,
-                                const std::string& label) {
+                                const Proposals& proposals, const std::string& label) {
   const Renamed renamed = rename(source);
+  const Proposals after(mutator, renamed.source);
   std::vector<std::string> expected;
-  for (const std::string& proposed : labels(mutator, source)) {
+  for (const std::string& proposed : proposals.labels()) {
     expected.push_back(rename_label(proposed, renamed.names));
   }
-  EXPECT_EQ(labels(mutator, renamed.source), expected);
-  EXPECT_EQ(shape(apply(mutator, renamed.source, rename_label(label, renamed.names))),
-            shape(apply(mutator, source, label)));
+  EXPECT_EQ(after.labels(), expected);
+  EXPECT_EQ(shape(after.apply(rename_label(label, renamed.names))), shape(proposals.apply(label)));
 }
 
 class EveryMutator : public testing::TestWithParam<const Mutator*> {
@@ -120,7 +120,7 @@ TEST_P(EveryMutator, TurnsBeforeIntoAfter) {
 
 TEST_P(EveryMutator, DoesNotDependOnNames) {
   for_each_golden([&](const path&, const std::string& source, const std::string& label) {
-    expect_names_do_not_matter(mutator(), source, label);
+    expect_names_do_not_matter(mutator(), source, Proposals(mutator(), source), label);
   });
 }
 
@@ -129,13 +129,14 @@ TEST_P(EveryMutator, DoesNotDependOnTileConstants) {
     const std::set<std::string> expected = choices(labels(mutator(), source));
     for (const TileVariant& variant : tile_variants(source)) {
       SCOPED_TRACE(variant.change);
-      const std::vector<std::string> proposed = labels(mutator(), variant.source);
+      const Proposals proposals(mutator(), variant.source);
+      const std::vector<std::string> proposed = proposals.labels();
       EXPECT_EQ(choices(proposed), expected);
       const auto same = std::ranges::find(proposed, without_numbers(label), without_numbers);
       ASSERT_NE(same, proposed.end());
       const std::string chosen = std::ranges::count(proposed, label) == 1 ? label : *same;
-      EXPECT_TRUE(parses(apply(mutator(), variant.source, chosen)));
-      expect_names_do_not_matter(mutator(), variant.source, chosen);
+      EXPECT_TRUE(parses(proposals.apply(chosen)));
+      expect_names_do_not_matter(mutator(), variant.source, proposals, chosen);
     }
   });
 }

@@ -7,10 +7,10 @@
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/ExprCXX.h>
 #include <clang/Basic/SourceManager.h>
-#include <llvm/ADT/FoldingSet.h>
 
 #include "mutators/analysis/accesses.hpp"
 #include "mutators/analysis/counted_loop.hpp"
+#include "mutators/analysis/expressions.hpp"
 
 namespace evo {
 namespace {
@@ -88,20 +88,9 @@ std::optional<Dependence> dependence_between(const Uses& earlier, const Uses& la
   return first;
 }
 
-bool same_text(const clang::Expr* a, const clang::Expr* b, const clang::ASTContext& ast) {
-  if (a == nullptr || b == nullptr) {
-    return a == b;
-  }
-  llvm::FoldingSetNodeID id_a;
-  llvm::FoldingSetNodeID id_b;
-  a->IgnoreParenImpCasts()->Profile(id_a, ast, /*Canonical=*/true);
-  b->IgnoreParenImpCasts()->Profile(id_b, ast, /*Canonical=*/true);
-  return id_a == id_b;
-}
-
-bool one_stream(const std::vector<Launch>& launches, const clang::ASTContext& ast) {
+bool one_stream(const Kernel& kernel, const std::vector<Launch>& launches) {
   return std::ranges::all_of(launches, [&](const Launch& launch) {
-    return same_text(launch.stream, launches.front().stream, ast);
+    return same_expression(kernel, launch.stream, launches.front().stream);
   });
 }
 
@@ -126,11 +115,11 @@ bool is_transparent(const clang::Stmt& statement) {
          !touches_device_memory(statement);
 }
 
-/// The local variables that an expression mentions, and those their definitions mention.
+/// The variables and parameters that an expression mentions, and those their definitions mention.
 void collect_locals(const clang::Stmt& statement, std::set<const clang::VarDecl*>& locals) {
   if (const auto* use = dyn_cast<clang::DeclRefExpr>(&statement)) {
     const auto* variable = dyn_cast<clang::VarDecl>(use->getDecl());
-    const bool local = variable != nullptr && variable->isLocalVarDecl();
+    const bool local = variable != nullptr && variable->isLocalVarDeclOrParm();
     if (local && locals.insert(variable).second && variable->hasInit()) {
       collect_locals(*variable->getInit(), locals);
     }
@@ -189,7 +178,7 @@ std::optional<DependenceGraph> DependenceGraph::of(const Kernel& kernel) {
   DependenceGraph result;
   result.launches_ = find_launches(kernel);
   result.entry_ = find_entry(kernel);
-  if (result.launches_.empty() || !one_stream(result.launches_, kernel.ast())) {
+  if (result.launches_.empty() || !one_stream(kernel, result.launches_)) {
     return std::nullopt;
   }
   std::size_t index = 0;
@@ -242,26 +231,37 @@ std::vector<std::size_t> DependenceGraph::needed_between(std::size_t first,
   return needed;
 }
 
-bool DependenceGraph::may_move_before(std::size_t moved, std::size_t place) const {
-  for (std::size_t launch = place; launch < moved; ++launch) {
-    if (dependence(launch, moved)) {
-      return false;
+bool DependenceGraph::may_move_before(const std::vector<std::size_t>& moved,
+                                      std::size_t place) const {
+  return std::ranges::all_of(moved, [&](std::size_t launch) {
+    for (std::size_t passed = place; passed < launch; ++passed) {
+      if (std::ranges::count(moved, passed) == 0 && dependence(passed, launch)) {
+        return false;
+      }
     }
-  }
-  std::set<const clang::VarDecl*> locals;
-  collect_locals(*launches_[moved].call, locals);
-  const auto* body = clang::cast<clang::CompoundStmt>(entry_->getBody());
-  const clang::Stmt* target = body->body_begin()[statements_[place]];
-  const clang::SourceManager& sources = entry_->getASTContext().getSourceManager();
-  const bool known = std::ranges::all_of(locals, [&](const clang::VarDecl* local) {
-    return !may_change(*body, *local) &&
-           sources.isBeforeInTranslationUnit(local->getLocation(), target->getBeginLoc());
+    return is_known_before(*launches_[launch].call, place) && !is_prepared_since(place, launch);
   });
-  return known &&
-         std::all_of(body->body_begin() + statements_[place],
-                     body->body_begin() + statements_[moved], [&](const clang::Stmt* between) {
-                       return clang::isa<clang::CUDAKernelCallExpr>(expression_in(*between)) ||
-                              !mentions_function(*between, *launches_[moved].kernel);
+}
+
+bool DependenceGraph::is_known_before(const clang::Expr& expression, std::size_t place) const {
+  std::set<const clang::VarDecl*> locals;
+  collect_locals(expression, locals);
+  const clang::SourceManager& sources = entry_->getASTContext().getSourceManager();
+  return std::ranges::all_of(locals, [&](const clang::VarDecl* local) {
+    return !may_change(*entry_->getBody(), *local) &&
+           sources.isBeforeInTranslationUnit(local->getLocation(),
+                                             launches_[place].call->getBeginLoc());
+  });
+}
+
+/// Whether a call between the two launches mentions the later one's kernel:
+/// cudaFuncSetAttribute.
+bool DependenceGraph::is_prepared_since(std::size_t place, std::size_t launch) const {
+  const auto* body = clang::cast<clang::CompoundStmt>(entry_->getBody());
+  return std::any_of(body->body_begin() + statements_[place],
+                     body->body_begin() + statements_[launch], [&](const clang::Stmt* between) {
+                       return !clang::isa<clang::CUDAKernelCallExpr>(expression_in(*between)) &&
+                              mentions_function(*between, *launches_[launch].kernel);
                      });
 }
 

@@ -60,14 +60,20 @@ public:
   /// The launches between the two that `last` needs done before it, directly or not, in order.
   std::vector<std::size_t> needed_between(std::size_t first, std::size_t last) const;
 
-  /// Whether `moved` may start before the earlier launch `place`: it depends on nothing from there
-  /// on, its arguments are known there, and no call in between concerns its kernel.
-  bool may_move_before(std::size_t moved, std::size_t place) const;
+  /// Whether `moved` may start, in their order, before the earlier launch `place`: none depends on
+  /// a launch it passes, their arguments are known there, and no call in between concerns their
+  /// kernels.
+  bool may_move_before(const std::vector<std::size_t>& moved, std::size_t place) const;
+
+  /// Whether an expression of the entry has its value already before the launch `place`.
+  bool is_known_before(const clang::Expr& expression, std::size_t place) const;
 
   /// Whether no launch between the two touches what `producer` writes.
   bool is_only_consumer(std::size_t producer, std::size_t consumer) const;
 
 private:
+  bool is_prepared_since(std::size_t place, std::size_t launch) const;
+
   struct Graph;
 
   const clang::FunctionDecl* entry_ = nullptr;

@@ -42,24 +42,36 @@ bool parses(const std::string& source) {
   return std::holds_alternative<Kernel>(parse_for_sm_86(source));
 }
 
-std::vector<std::string> labels(const Mutator& mutator, const std::string& source) {
+Proposals::Proposals(const Mutator& mutator, std::string source)
+    : mutator_(mutator.about().name), source_(std::move(source)),
+      rewrites_(mutator.propose(parse(source_))) {}
+
+std::vector<std::string> Proposals::labels() const {
   std::vector<std::string> result;
-  for (const Rewrite& rewrite : mutator.propose(parse(source))) {
+  for (const Rewrite& rewrite : rewrites_) {
     result.push_back(rewrite.label);
   }
   return result;
 }
 
-std::string apply(const Mutator& mutator, const std::string& source, const std::string& label) {
+std::string Proposals::apply(const std::string& label) const {
   std::string proposed;
-  for (const Rewrite& rewrite : mutator.propose(parse(source))) {
+  for (const Rewrite& rewrite : rewrites_) {
     if (rewrite.label == label) {
-      return canonical(apply_edits(source, rewrite.edits));
+      return canonical(apply_edits(source_, rewrite.edits));
     }
     proposed += "\n  " + rewrite.label;
   }
-  throw std::runtime_error(std::string(mutator.about().name) + " does not propose '" + label +
+  throw std::runtime_error(mutator_ + " does not propose '" + label +
                            "'; it proposes:" + (proposed.empty() ? " nothing" : proposed));
+}
+
+std::vector<std::string> labels(const Mutator& mutator, const std::string& source) {
+  return Proposals(mutator, source).labels();
+}
+
+std::string apply(const Mutator& mutator, const std::string& source, const std::string& label) {
+  return Proposals(mutator, source).apply(label);
 }
 
 } // namespace evo::test

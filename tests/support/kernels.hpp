@@ -20,10 +20,23 @@ Kernel parse(std::string source);
 
 bool parses(const std::string& source);
 
-std::vector<std::string> labels(const Mutator& mutator, const std::string& source);
+/// What a mutator proposes for a source.
+class Proposals {
+public:
+  Proposals(const Mutator& mutator, std::string source);
 
-/// The canonical source after the rewrite of that label; std::runtime_error that lists the labels
-/// if it is not proposed.
+  std::vector<std::string> labels() const;
+  /// The canonical source after the rewrite of that label; std::runtime_error that lists the
+  /// labels if it is not proposed.
+  std::string apply(const std::string& label) const;
+
+private:
+  std::string mutator_;
+  std::string source_;
+  std::vector<Rewrite> rewrites_;
+};
+
+std::vector<std::string> labels(const Mutator& mutator, const std::string& source);
 std::string apply(const Mutator& mutator, const std::string& source, const std::string& label);
 
 } // namespace evo::test

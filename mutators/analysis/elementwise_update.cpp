@@ -1,0 +1,223 @@
+#include "mutators/analysis/elementwise_update.hpp"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include <clang/AST/ASTContext.h>
+#include <clang/AST/RecursiveASTVisitor.h>
+#include <clang/Basic/SourceManager.h>
+
+#include "mutators/analysis/accesses.hpp"
+#include "mutators/analysis/expressions.hpp"
+
+namespace evo {
+namespace {
+
+using clang::dyn_cast;
+using clang::isa;
+
+class Walk : public clang::RecursiveASTVisitor<Walk> {
+public:
+  Walk(const Kernel& kernel, const ElementwiseUpdate& update, const UpdateVisitor& visitor)
+      : kernel_(kernel), update_(update), visitor_(visitor) {}
+
+  bool TraverseStmt(clang::Stmt* statement) {
+    const auto* expr = clang::dyn_cast_or_null<clang::Expr>(statement);
+    const auto part = expr == nullptr ? std::nullopt : part_of(*expr);
+    if (!part) {
+      return RecursiveASTVisitor::TraverseStmt(statement);
+    }
+    if (visitor_.part) {
+      visitor_.part(*expr, *part);
+    }
+    return true;
+  }
+  bool VisitDeclRefExpr(clang::DeclRefExpr* use) {
+    if (visitor_.use) {
+      visitor_.use(*use);
+    }
+    return true;
+  }
+  bool VisitVarDecl(clang::VarDecl* variable) {
+    if (visitor_.local) {
+      visitor_.local(*variable);
+    }
+    return true;
+  }
+
+private:
+  std::optional<Part> part_of(const clang::Expr& expr) const {
+    const clang::Expr* bare = expr.IgnoreParenImpCasts();
+    if (std::ranges::any_of(update_.reads,
+                            [&](const ElementRead& read) { return read.element == bare; })) {
+      return Part::Element;
+    }
+    if (same_expression(kernel_, bare, update_.row())) {
+      return Part::Row;
+    }
+    return same_expression(kernel_, bare, update_.column()) ? std::optional(Part::Column)
+                                                            : std::nullopt;
+  }
+
+  const Kernel& kernel_;
+  const ElementwiseUpdate& update_;
+  const UpdateVisitor& visitor_;
+};
+
+/// Whether a function of CUDA's header lets threads see each other or their order.
+bool is_collective(const clang::FunctionDecl& function) {
+  static constexpr std::array<llvm::StringRef, 5> marks{"sync", "shfl", "atomic", "fence", "clock"};
+  const std::string name = function.getNameAsString();
+  return std::ranges::any_of(
+      marks, [&](llvm::StringRef mark) { return llvm::StringRef(name).contains(mark); });
+}
+
+/// Whether what a name leads to may differ between threads: threadIdx and the like, or a function
+/// that uses them.
+class ThreadIdentity : public clang::RecursiveASTVisitor<ThreadIdentity> {
+public:
+  explicit ThreadIdentity(const clang::SourceManager& sources) : sources_(sources) {}
+
+  bool VisitDeclRefExpr(clang::DeclRefExpr* use) {
+    note(*use);
+    return true;
+  }
+
+  void note(const clang::DeclRefExpr& use) {
+    const clang::ValueDecl* decl = use.getDecl();
+    const bool ours = sources_.isWrittenInMainFile(decl->getLocation());
+    const auto* function = dyn_cast<clang::FunctionDecl>(decl);
+    if (!ours) {
+      found =
+          found || isa<clang::VarDecl>(decl) || (function != nullptr && is_collective(*function));
+    } else if (function != nullptr && seen_.insert(function->getDefinition()).second) {
+      found = found || function->getDefinition() == nullptr;
+      TraverseStmt(found ? nullptr : function->getDefinition()->getBody());
+    }
+  }
+
+  bool found = false;
+
+private:
+  const clang::SourceManager& sources_;
+  std::set<const clang::FunctionDecl*> seen_;
+};
+
+/// Nothing but the store, and reads of global memory.
+bool touches_only_its_element(const ElementwiseUpdate& update) {
+  const Accesses accesses = accesses_of(*update.kernel->getBody());
+  return accesses.opaque == nullptr && accesses.barriers.empty() &&
+         std::ranges::all_of(accesses.list, [&](const MemoryAccess& access) {
+           const Space space = access.memory.space;
+           return space == Space::Register ||
+                  (space == Space::Global &&
+                   (!access.writes || access.statement == update.store.assignment));
+         });
+}
+
+bool is_early_return(const ElementwiseUpdate& update, const clang::Stmt& statement) {
+  const auto* branch = dyn_cast<clang::IfStmt>(&statement);
+  return branch != nullptr &&
+         std::ranges::any_of(update.store.conditions, [&](const Condition& condition) {
+           return condition.expression == branch->getCond();
+         });
+}
+
+/// The statements that run before the store, in order; nullopt if any could run after it.
+std::optional<std::vector<const clang::Stmt*>> statements_before(const ElementwiseUpdate& update) {
+  std::vector<const clang::Stmt*> before;
+  const auto& around = update.store.around;
+  for (std::size_t depth = around.size(); depth-- > 0;) {
+    const auto* braces = dyn_cast<clang::CompoundStmt>(around[depth]);
+    const clang::Stmt* inner = depth == 0 ? update.store.assignment : around[depth - 1];
+    if (braces == nullptr) {
+      continue;
+    }
+    if (braces->body_back() != inner) {
+      return std::nullopt;
+    }
+    for (const clang::Stmt* statement : braces->body()) {
+      if (statement != inner && !is_early_return(update, *statement)) {
+        before.push_back(statement);
+      }
+    }
+  }
+  return before;
+}
+
+/// Drops the definitions that nothing needs once the coordinates are given.
+void drop_unneeded(const Kernel& kernel, ElementwiseUpdate& update) {
+  std::set<const clang::ValueDecl*> needed;
+  const UpdateVisitor note{
+      .use = [&](const clang::DeclRefExpr& use) { needed.insert(use.getDecl()); }};
+  visit(kernel, update, *update.store.assignment->getRHS(), note);
+  for (const Condition& condition : update.store.conditions) {
+    visit(kernel, update, *condition.expression, note);
+  }
+  std::vector<const clang::Stmt*> kept;
+  for (std::size_t i = update.statements.size(); i-- > 0;) { // uses stand behind definitions
+    const clang::Stmt* statement = update.statements[i];
+    const auto* definition = dyn_cast<clang::DeclStmt>(statement);
+    if (definition == nullptr || std::ranges::any_of(definition->decls(), [&](clang::Decl* decl) {
+          return needed.contains(dyn_cast<clang::ValueDecl>(decl));
+        })) {
+      kept.insert(kept.begin(), statement);
+      visit(kernel, update, *statement, note);
+    }
+  }
+  update.statements = std::move(kept);
+}
+
+bool depends_on_thread(const Kernel& kernel, const ElementwiseUpdate& update) {
+  ThreadIdentity identity(kernel.ast().getSourceManager());
+  const UpdateVisitor note{.use = [&](const clang::DeclRefExpr& use) { identity.note(use); }};
+  visit(kernel, update, *update.store.assignment->getRHS(), note);
+  for (const Condition& condition : update.store.conditions) {
+    visit(kernel, update, *condition.expression, note);
+  }
+  for (const clang::Stmt* statement : update.statements) {
+    visit(kernel, update, *statement, note);
+  }
+  return identity.found;
+}
+
+bool changes_a_parameter(const clang::FunctionDecl& function) {
+  return std::ranges::any_of(function.parameters(), [&](const clang::ParmVarDecl* parameter) {
+    return may_change(*function.getBody(), *parameter);
+  });
+}
+
+} // namespace
+
+void visit(const Kernel& kernel, const ElementwiseUpdate& update, const clang::Stmt& code,
+           const UpdateVisitor& visitor) {
+  Walk(kernel, update, visitor).TraverseStmt(const_cast<clang::Stmt*>(&code));
+}
+
+std::optional<ElementwiseUpdate> elementwise_update(const Kernel& kernel,
+                                                    const clang::FunctionDecl& function,
+                                                    const clang::ParmVarDecl& array) {
+  const auto accesses = element_accesses(kernel, function, array);
+  if (!accesses || accesses->stores.size() != 1 || changes_a_parameter(function)) {
+    return std::nullopt;
+  }
+  ElementwiseUpdate update{&function, &array, accesses->stores.front(), accesses->reads, {}};
+  const bool same_element = std::ranges::all_of(update.reads, [&](const ElementRead& read) {
+    return same_index(kernel, read.index, update.store.index);
+  });
+  const bool updates = update.store.assignment->isCompoundAssignmentOp() || !update.reads.empty();
+  if (!same_element || !updates || !update.store.loops.empty() ||
+      update.store.index.column.size() != 1 || !touches_only_its_element(update)) {
+    return std::nullopt;
+  }
+  auto statements = statements_before(update);
+  if (!statements) {
+    return std::nullopt;
+  }
+  update.statements = std::move(*statements);
+  drop_unneeded(kernel, update);
+  return depends_on_thread(kernel, update) ? std::nullopt : std::optional(std::move(update));
+}
+
+} // namespace evo

@@ -1,0 +1,34 @@
+#include "mutators/analysis/expressions.hpp"
+
+#include <algorithm>
+
+#include <clang/AST/ASTContext.h>
+#include <clang/AST/Expr.h>
+#include <clang/AST/ParentMapContext.h>
+#include <llvm/ADT/FoldingSet.h>
+
+namespace evo {
+
+bool same_expression(const Kernel& kernel, const clang::Expr* a, const clang::Expr* b) {
+  if (a == nullptr || b == nullptr) {
+    return a == b;
+  }
+  llvm::FoldingSetNodeID id_a;
+  llvm::FoldingSetNodeID id_b;
+  a->IgnoreParenImpCasts()->Profile(id_a, kernel.ast(), /*Canonical=*/true);
+  b->IgnoreParenImpCasts()->Profile(id_b, kernel.ast(), /*Canonical=*/true);
+  return id_a == id_b;
+}
+
+bool contains(const clang::Stmt& outer, const clang::Stmt& inner) {
+  return &outer == &inner || std::ranges::any_of(outer.children(), [&](const clang::Stmt* child) {
+    return child != nullptr && contains(*child, inner);
+  });
+}
+
+const clang::Stmt* parent_of(const Kernel& kernel, const clang::Stmt& node) {
+  const auto parents = kernel.ast().getParents(node);
+  return parents.empty() ? nullptr : parents[0].get<clang::Stmt>();
+}
+
+} // namespace evo
