@@ -6,6 +6,7 @@
 // proposal on the seeds, two rewrites deep.
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <set>
 
@@ -13,36 +14,13 @@
 #include <gtest/gtest.h>
 
 #include "mutators/mutator.hpp"
+#include "tests/support/goldens.hpp"
 #include "tests/support/kernels.hpp"
 #include "tests/support/rename.hpp"
 #include "tests/support/tile_variants.hpp"
 
 namespace evo::test {
 namespace {
-
-using std::filesystem::path;
-
-constexpr std::string_view label_mark = "// label: ";
-
-std::vector<path> files(const path& folder, std::string_view prefix) {
-  std::vector<path> found;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().filename().string().starts_with(prefix)) {
-      found.push_back(entry.path());
-    }
-  }
-  std::ranges::sort(found);
-  return found;
-}
-
-std::string first_line(const std::string& text) {
-  return text.substr(0, text.find('\n'));
-}
-
-/// before_tiled.cu -> after_tiled.cu
-path after_of(const path& before) {
-  return before.parent_path() / ("after" + before.filename().string().substr(6));
-}
 
 /// What a label says without its numbers: the same choice in a kernel of other sizes.
 std::string without_numbers(const std::string& label) {
@@ -80,16 +58,6 @@ void expect_names_do_not_matter(const Mutator& mutator, const std::string& sourc
 class EveryMutator : public testing::TestWithParam<const Mutator*> {
 protected:
   const Mutator& mutator() const { return *GetParam(); }
-  path folder() const { return in_repository("tests/mutators") / mutator().about().name; }
-
-  template <typename Check> void for_each_golden(Check check) const {
-    for (const path& before : files(folder(), "before")) {
-      SCOPED_TRACE(before.string());
-      const std::string source = read(before);
-      ASSERT_TRUE(source.starts_with(label_mark)) << "the first line names the rewrite to apply";
-      check(before, source, first_line(source).substr(label_mark.size()));
-    }
-  }
 };
 
 TEST_P(EveryMutator, SaysWhatItDoes) {
@@ -101,31 +69,35 @@ TEST_P(EveryMutator, SaysWhatItDoes) {
 }
 
 TEST_P(EveryMutator, HasAGoldenAndARefusal) {
-  EXPECT_FALSE(files(folder(), "before").empty());
-  EXPECT_FALSE(files(folder(), "unchanged").empty());
+  EXPECT_FALSE(files(mutator(), "before").empty());
+  EXPECT_FALSE(files(mutator(), "unchanged").empty());
 }
 
 TEST_P(EveryMutator, TurnsBeforeIntoAfter) {
-  for_each_golden([&](const path& before, const std::string& source, const std::string& label) {
-    const std::string after = apply(mutator(), source, label);
+  for (const Golden& golden : goldens(mutator())) {
+    SCOPED_TRACE(golden.file);
+    const std::string after = apply(mutator(), golden.before, golden.label);
     if (std::getenv("EVO_UPDATE_GOLDENS") != nullptr) {
-      std::ofstream(before) << canonical(source);
-      std::ofstream(after_of(before)) << after;
+      std::ofstream(golden.file) << canonical(golden.before);
+      std::ofstream(golden.after) << after;
     }
-    EXPECT_EQ(read(before), canonical(source)) << "run scripts/update_golden.sh";
+    EXPECT_EQ(read(golden.file), canonical(golden.before)) << "run scripts/update_golden.sh";
     EXPECT_TRUE(parses(after)) << after;
-    EXPECT_EQ(after, read(after_of(before)));
-  });
+    EXPECT_EQ(after, read(golden.after));
+  }
 }
 
 TEST_P(EveryMutator, DoesNotDependOnNames) {
-  for_each_golden([&](const path&, const std::string& source, const std::string& label) {
-    expect_names_do_not_matter(mutator(), source, Proposals(mutator(), source), label);
-  });
+  for (const Golden& golden : goldens(mutator())) {
+    SCOPED_TRACE(golden.file);
+    expect_names_do_not_matter(mutator(), golden.before, Proposals(mutator(), golden.before),
+                               golden.label);
+  }
 }
 
 TEST_P(EveryMutator, DoesNotDependOnTileConstants) {
-  for_each_golden([&](const path&, const std::string& source, const std::string& label) {
+  for (const auto& [file, after, source, label] : goldens(mutator())) {
+    SCOPED_TRACE(file);
     const std::set<std::string> expected = choices(labels(mutator(), source));
     for (const TileVariant& variant : tile_variants(source)) {
       SCOPED_TRACE(variant.change);
@@ -138,11 +110,11 @@ TEST_P(EveryMutator, DoesNotDependOnTileConstants) {
       EXPECT_TRUE(parses(proposals.apply(chosen)));
       expect_names_do_not_matter(mutator(), variant.source, proposals, chosen);
     }
-  });
+  }
 }
 
 TEST_P(EveryMutator, RefusesWhatItCannotProve) {
-  for (const path& file : files(folder(), "unchanged")) {
+  for (const auto& file : files(mutator(), "unchanged")) {
     SCOPED_TRACE(file.string());
     const std::string source = read(file);
     EXPECT_TRUE(source.starts_with("// ")) << "the first line says why";
@@ -206,7 +178,9 @@ TEST_P(EverySeed, TakesEveryProposalTwoDeep) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Lora, EverySeed, testing::Values("naive.cu", "tiled.cu"),
-                         [](const auto& test) { return path(test.param).stem().string(); });
+                         [](const auto& test) {
+                           return std::filesystem::path(test.param).stem().string();
+                         });
 
 } // namespace
 } // namespace evo::test
