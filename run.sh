@@ -4,8 +4,8 @@
 #
 #   bash run.sh                                   all of it
 #   bash run.sh --generations 4 --pop 8 --seed 7  words go to evo (see build/evo --help)
-#   bash run.sh test [WORD...]                    builds and runs the tests, without words all but
-#                                            those labelled long; words go to ctest
+#   bash run.sh test [WORD...]                    builds and runs the tests, those labelled long
+#                                            only with -L long; words go to ctest
 #
 # Exit codes: evo's own (0; 2 for bad input, 3 for a fault), 2 without nvcc, 4 when set-up failed and
 # 5 when the build did. The file stays in each case.
@@ -64,7 +64,7 @@ trap '[[ -z $child ]] || kill "$child"; exit 130' INT
 if [[ ${1-} == test ]]; then
   set_up_and_build ON
   words=("${@:2}")
-  [ ${#words[@]} -gt 0 ] || words=(--label-exclude long)
+  [[ " ${words[*]} " == *" -L "* ]] || words+=(--label-exclude long)
   exec ctest --test-dir build --output-on-failure "${words[@]}"
 fi
 

@@ -6,9 +6,11 @@ namespace evo {
 
 const std::vector<const Mutator*>& mutators() {
   static const std::vector<const Mutator*> all{
+      // clang-format off: one line each
       &unroll_loop(),
       &fuse_epilogue(),
       // end of mutators
+      // clang-format on
   };
   return all;
 }
