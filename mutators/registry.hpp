@@ -6,6 +6,7 @@
 namespace evo {
 
 const Mutator& unroll_loop();
+const Mutator& reshape_tile();
 // end of mutators
 
 } // namespace evo
