@@ -30,7 +30,7 @@ struct GlobalElement {
 /// What a segment reads in shared memory; nothing is kept where it does more than that.
 struct SegmentUse {
   bool reads_only = true;
-  std::map<int, std::vector<std::int64_t>> elements; // by array
+  std::map<int, std::vector<std::uint8_t>> read; // by array, per element
 };
 
 class FootprintObserver : public AccessObserver {
@@ -53,38 +53,36 @@ public:
     if (segment_ != nullptr) {
       segment_->reads_only &= shared && !access.write;
     }
-    for (std::size_t lane = 0; lane < access.active->size(); ++lane) {
-      if (!(*access.active)[lane]) {
-        continue;
-      }
-      const auto thread = static_cast<std::int32_t>(lane);
-      const std::int64_t first = (*access.elements)[lane];
-      for (std::int64_t element = first; element < first + access.width; ++element) {
-        shared ? touch_shared(access.array, element, access.write, thread)
-               : touch_global(array.buffer, element, access.write, thread);
-      }
+    if (shared) {
+      auto& elements = shared_[access.array];
+      elements.resize(array.elements);
+      for_each_element(access, [&](std::int64_t element, std::int32_t thread) {
+        touch_shared(access.array, elements[element], access.write, thread);
+      });
+      remember(access);
+    } else {
+      BufferState& buffer = buffers_[array.buffer];
+      for_each_element(access, [&](std::int64_t element, std::int32_t thread) {
+        touch_global(buffer, element, access.write, thread + first_thread_);
+      });
     }
   }
 
   void barrier() override { ++epoch_; }
 
   void begin_segment(int id) override { segment_ = &segments_[id]; }
-  void end_segment(int /*id*/) override {
-    for (auto& [array, elements] : segment_->elements) {
-      std::ranges::sort(elements);
-      const auto repeated = std::ranges::unique(elements);
-      elements.erase(repeated.begin(), repeated.end());
-    }
-    segment_ = nullptr;
-  }
+  void end_segment(int /*id*/) override { segment_ = nullptr; }
   bool repeat(int id) override {
     const SegmentUse& use = segments_.at(id);
     if (!use.reads_only) {
       return false;
     }
-    for (const auto& [array, elements] : use.elements) {
-      for (const std::int64_t element : elements) {
-        touch_shared(array, element, false, several);
+    for (const auto& [array, read] : use.read) {
+      auto& elements = shared_[array];
+      for (std::size_t element = 0; element < read.size(); ++element) {
+        if (read[element]) {
+          touch_shared(array, elements[element], false, several);
+        }
       }
     }
     return true;
@@ -111,15 +109,26 @@ private:
     bool read_once_per_thread = true;
   };
 
-  template <class Element> static Element& at(std::vector<Element>& elements, std::int64_t index) {
-    if (index >= static_cast<std::int64_t>(elements.size())) {
-      elements.resize(std::max<std::size_t>(index + 1, 2 * elements.size()));
+  template <class F> static void for_each_element(const Access& access, F f) {
+    for (std::size_t lane = 0; lane < access.active->size(); ++lane) {
+      if ((*access.active)[lane]) {
+        const std::int64_t first = (*access.elements)[lane];
+        for (std::int64_t element = first; element < first + access.width; ++element) {
+          f(element, static_cast<std::int32_t>(lane));
+        }
+      }
     }
-    return elements[index];
   }
 
-  void touch_shared(int array, std::int64_t index, bool write, std::int32_t thread) {
-    SharedElement& element = at(shared_[array], index);
+  void remember(const Access& access) {
+    if (segment_ != nullptr && segment_->reads_only) {
+      auto& read = segment_->read[access.array];
+      read.resize(shared_[access.array].size());
+      for_each_element(access, [&](std::int64_t element, std::int32_t) { read[element] = 1; });
+    }
+  }
+
+  void touch_shared(int array, SharedElement& element, bool write, std::int32_t thread) {
     const auto conflicts = [&](const Stamp& other) {
       return other.epoch == epoch_ && other.thread != thread;
     };
@@ -135,23 +144,21 @@ private:
       report("an element of " + evaluator_.arrays()[array].name + " is read but never written");
     }
     element.reader = {epoch_, conflicts(element.reader) ? several : thread};
-    if (segment_ != nullptr) {
-      segment_->elements[array].push_back(index);
-    }
   }
 
-  void touch_global(int buffer, std::int64_t index, bool write, std::int32_t thread) {
-    BufferState& state = buffers_[buffer];
-    GlobalElement& element = at(state.elements, index);
-    thread += first_thread_;
+  void touch_global(BufferState& buffer, std::int64_t index, bool write, std::int32_t thread) {
+    if (index >= static_cast<std::int64_t>(buffer.elements.size())) {
+      buffer.elements.resize(std::max<std::size_t>(index + 1, 2 * buffer.elements.size()));
+    }
+    GlobalElement& element = buffer.elements[index];
     if (write) {
       if (element.writer != nobody && element.writer != thread) {
         report("two threads write one element of a buffer");
       }
       element.writer = thread;
     } else {
-      state.read_once_per_block &= element.reading_block != block_;
-      state.read_once_per_thread &=
+      buffer.read_once_per_block &= element.reading_block != block_;
+      buffer.read_once_per_thread &=
           element.reading_block != block_ || element.last_reader != thread;
       element.reading_block = block_;
       element.last_reader = thread;
