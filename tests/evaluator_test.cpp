@@ -215,7 +215,7 @@ TEST(EvaluatorRun, ReportsWhatLiesOutsideAnArray) {
                     "  s[0][threadIdx.x] = 0.0f;\n}\n",
                     9, {})
                   .failure,
-              HasSubstr("3:3: index 8 lies outside the 8 elements of s"));
+              HasSubstr("3:3: an index lies outside the 8 elements of s"));
   EXPECT_THAT(trace("__global__ void f() {\n  float s[4];\n  float* p = s;\n"
                     "  p[threadIdx.x - 1] = 0.0f;\n}\n",
                     1, {})

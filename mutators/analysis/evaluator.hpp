@@ -73,7 +73,8 @@ struct Access {
 };
 
 /// Receives what a run does, in program order: all lanes do one access before any does the next,
-/// which between two barriers is one legal order among many.
+/// which between two barriers is one legal order among many. It may throw a Failure, which run()
+/// then returns.
 class AccessObserver {
 public:
   virtual ~AccessObserver() = default;

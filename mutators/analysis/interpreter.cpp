@@ -30,20 +30,6 @@ const Layout& leaf(const Layout& layout) {
   return layout.kind == Layout::Kind::Array ? leaf(*layout.element) : layout;
 }
 
-/// The lowest and highest active value.
-std::pair<std::int64_t, std::int64_t> range(const Ints& values, const Mask& mask) {
-  if (values.uniform()) {
-    return {values[0], values[0]};
-  }
-  std::pair<std::int64_t, std::int64_t> range{INT64_MAX, INT64_MIN};
-  for (std::size_t lane = 0; lane < mask.size(); ++lane) {
-    if (mask[lane]) {
-      range = {std::min(range.first, values[lane]), std::max(range.second, values[lane])};
-    }
-  }
-  return range;
-}
-
 } // namespace
 
 Interpreter::Interpreter(const Kernel& kernel, Assignment values, std::int64_t step_limit)
@@ -185,10 +171,8 @@ Mask Interpreter::truth(const Value& value, const clang::Stmt& where) const {
   if (condition.uniform()) {
     return condition[0] != 0 ? mask_ : Mask(lanes_, false);
   }
-  Mask result(lanes_, false);
-  for (std::size_t lane = 0; lane < lanes_; ++lane) {
-    result.set(lane, condition[lane] != 0 && mask_[lane]);
-  }
+  Mask result(condition.values());
+  result &= mask_;
   return result;
 }
 
@@ -243,9 +227,7 @@ Place Interpreter::member_array(const Place& object, const clang::FieldDecl& fie
                     .element_bytes = static_cast<int>(leaf(*layout).bytes)};
   const int id = array_of(array, records * layout->bytes, object.array);
   const std::int64_t bytes = layout->bytes;
-  return {id,
-          combine(object.offset, Ints(0), lanes_,
-                  [=](std::int64_t at, std::int64_t) { return at / record_bytes * bytes; }),
+  return {id, map(object.offset, [=](std::int64_t at) { return at / record_bytes * bytes; }),
           layout};
 }
 
@@ -260,24 +242,18 @@ void Interpreter::touch(const Place& at, bool write, const clang::Expr& site) {
     unknown(site, array.name + " is accessed both as a whole and by its members");
   }
   const std::int64_t bytes = at.layout->bytes;
-  const auto [low, high] = range(at.offset, mask_);
-  if (low < 0 || (state.bytes >= 0 && high + bytes > state.bytes)) {
+  const std::int64_t limit = state.bytes >= 0 ? state.bytes - bytes : INT32_MAX;
+  if (!within(at.offset, 0, limit) && !within_active(at.offset, 0, limit)) {
     fault(site, "an index lies outside " + array.name);
   }
   const std::int64_t unit = array.element_bytes;
   if (bytes % unit != 0) {
     unknown(site, "part of an element of " + array.name + " is accessed");
   }
-  bool misaligned = false;
-  const std::int64_t align = at.layout->align;
-  const Ints elements = combine(at.offset, Ints(0), lanes_,
-                                [&](std::int64_t offset, std::int64_t) { return offset / unit; });
-  for (std::size_t lane = 0; lane < (at.offset.uniform() ? 1 : lanes_); ++lane) {
-    misaligned |= at.offset[lane] % align != 0 && (at.offset.uniform() || mask_[lane]);
-  }
-  if (misaligned) {
+  if (!multiples(at.offset, at.layout->align)) {
     fault(site, "a misaligned access to " + array.name);
   }
+  const Ints elements = divided(at.offset, unit);
   if (observer_ != nullptr) {
     observer_->access({.array = at.array,
                        .write = write,
@@ -324,19 +300,43 @@ Ints Interpreter::normalised(const Ints& value, clang::QualType type, const clan
   const bool is_signed = type->isSignedIntegerOrEnumerationType();
   const std::int64_t low = is_signed ? -(std::int64_t{1} << (bits - 1)) : 0;
   const std::int64_t high = is_signed ? -low - 1 : (std::int64_t{1} << bits) - 1;
-  const auto [least, most] = range(value, Mask(lanes_));
-  if (low <= least && most <= high) {
+  if (within(value, low, high)) {
     return value;
   }
-  const auto [least_active, most_active] = range(value, mask_);
-  if (is_signed && overflow_is_unknown && mask_.any() &&
-      (least_active < low || most_active > high)) {
+  if (is_signed && overflow_is_unknown && !within_active(value, low, high)) {
     unknown(where, "the integer overflows");
   }
-  return combine(value, Ints(0), lanes_, [=](std::int64_t v, std::int64_t) {
+  return map(value, [=](std::int64_t v) {
     const std::int64_t wrapped = v & ((std::int64_t{1} << bits) - 1);
     return is_signed && wrapped > high ? wrapped - (std::int64_t{1} << bits) : wrapped;
   });
+}
+
+bool Interpreter::within_active(const Ints& values, std::int64_t low, std::int64_t high) const {
+  for (std::size_t lane = 0; lane < lanes_; ++lane) {
+    if (mask_[lane] && (values[lane] < low || values[lane] > high)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Whether the active lanes are multiples of `align`, a power of two.
+bool Interpreter::multiples(const Ints& values, std::int64_t align) const {
+  const std::int64_t rest = align - 1;
+  std::int64_t all = 0;
+  for (const std::int64_t value : values.values()) {
+    all |= value;
+  }
+  if ((all & rest) == 0) {
+    return true;
+  }
+  for (std::size_t lane = 0; lane < lanes_; ++lane) {
+    if (mask_[lane] && (values[lane] & rest) != 0) {
+      return false;
+    }
+  }
+  return true;
 }
 
 Variable* Interpreter::builtin(const clang::VarDecl& variable) {

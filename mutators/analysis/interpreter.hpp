@@ -139,6 +139,8 @@ private:
   void store(const Reference& to, const Value& value, const clang::Expr& site);
   Ints normalised(const Ints& value, clang::QualType type, const clang::Stmt& where,
                   bool overflow_is_unknown) const;
+  bool within_active(const Ints& values, std::int64_t low, std::int64_t high) const;
+  bool multiples(const Ints& values, std::int64_t align) const;
   Variable* builtin(const clang::VarDecl& variable);
 
   // interpreter_expressions.cpp

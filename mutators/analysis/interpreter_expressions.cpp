@@ -277,30 +277,31 @@ Reference Interpreter::member(const clang::MemberExpr& expression) {
   const auto& [offset, layout] = base.place.layout->fields.at(field);
   return {nullptr, -1,
           Place{base.place.array,
-                combine(base.place.offset, Ints(offset), lanes_, std::plus<std::int64_t>{}),
-                layout}};
+                combine(base.place.offset, Ints(offset), std::plus<std::int64_t>{}), layout}};
 }
 
 Reference Interpreter::subscript(const clang::ArraySubscriptExpr& expression) {
   const clang::Expr& base = *unwrapped(*expression.getBase());
   const auto* decay = clang::dyn_cast<clang::ImplicitCastExpr>(&base);
-  const Place start = place(rvalue(base), expression);
+  const bool of_array = decay != nullptr && decay->getCastKind() == clang::CK_ArrayToPointerDecay;
+  Place start = of_array ? lvalue(*decay->getSubExpr()).place : place(rvalue(base), expression);
   const Value index_value = rvalue(*expression.getIdx());
   const Ints& index = ints(index_value, expression);
-  if (decay != nullptr && decay->getCastKind() == clang::CK_ArrayToPointerDecay) {
-    const std::int64_t count = lvalue(*decay->getSubExpr()).place.layout->count;
-    for (std::size_t lane = 0; count >= 0 && lane < (index.uniform() ? 1 : lanes_); ++lane) {
-      if ((index.uniform() ? mask_.any() : mask_[lane]) &&
-          (index[lane] < 0 || index[lane] >= count)) {
-        fault(expression, "index " + std::to_string(index[lane]) + " lies outside the " +
-                              std::to_string(count) + " elements of " + arrays_[start.array].name);
-      }
+  if (of_array) {
+    if (start.layout == nullptr || start.layout->kind != Layout::Kind::Array) {
+      unknown(expression, "this array is not followed");
     }
+    const std::int64_t last = start.layout->count - 1;
+    if (last >= 0 && !within(index, 0, last) && !within_active(index, 0, last)) {
+      fault(expression, "an index lies outside the " + std::to_string(last + 1) + " elements of " +
+                            arrays_[start.array].name);
+    }
+    start.layout = start.layout->element;
   }
   const std::int64_t bytes = start.layout->bytes;
   return {nullptr, -1,
           Place{start.array,
-                combine(start.offset, index, lanes_,
+                combine(start.offset, index,
                         [=](std::int64_t at, std::int64_t i) { return at + i * bytes; }),
                 start.layout}};
 }
@@ -353,7 +354,7 @@ Value Interpreter::cast(const clang::CastExpr& expression) {
     const auto* integers = std::get_if<Ints>(&value);
     return integers == nullptr
                ? value
-               : Value(combine(*integers, Ints(0), lanes_, [](auto v, auto) { return v != 0; }));
+               : Value(combine(*integers, Ints(0), [](auto v, auto) { return v != 0; }));
   }
   case clang::CK_IntegralToFloating:
   case clang::CK_FloatingCast:
@@ -485,15 +486,13 @@ Value Interpreter::arithmetic(int opcode, const Value& left, const Value& right,
     const std::int64_t bytes = opcode == clang::BO_Sub ? -base.layout->bytes : base.layout->bytes;
     const Ints& index = ints(pointer != nullptr ? right : left, site);
     return Place{base.array,
-                 combine(base.offset, index, lanes_,
+                 combine(base.offset, index,
                          [=](std::int64_t at, std::int64_t i) { return at + i * bytes; }),
                  base.layout};
   }
   const Ints& a = ints(left, site);
   const Ints& b = ints(right, site);
-  const auto in_lanes = [&](auto f) {
-    return normalised(combine(a, b, lanes_, f), type, site, true);
-  };
+  const auto in_lanes = [&](auto f) { return normalised(combine(a, b, f), type, site, true); };
   const auto check = [&](auto bad, const char* reason) {
     for (std::size_t lane = 0; lane < (b.uniform() ? 1 : lanes_); ++lane) {
       if (bad(b[lane]) && (b.uniform() ? mask_.any() : mask_[lane])) {
@@ -513,10 +512,10 @@ Value Interpreter::arithmetic(int opcode, const Value& left, const Value& right,
     });
   case clang::BO_Div:
     check([](std::int64_t y) { return y == 0; }, "a division by zero");
-    return in_lanes([](std::int64_t x, std::int64_t y) { return y == 0 ? 0 : x / y; });
+    return normalised(divided(a, b), type, site, true);
   case clang::BO_Rem:
     check([](std::int64_t y) { return y == 0; }, "a division by zero");
-    return in_lanes([](std::int64_t x, std::int64_t y) { return y == 0 ? 0 : x % y; });
+    return normalised(remainder(a, b), type, site, true);
   case clang::BO_Shl:
     check([](std::int64_t y) { return y < 0 || y > 31; }, "a shift by more than the type's bits");
     return in_lanes(
@@ -531,17 +530,17 @@ Value Interpreter::arithmetic(int opcode, const Value& left, const Value& right,
   case clang::BO_Xor:
     return in_lanes([](std::int64_t x, std::int64_t y) { return x ^ y; });
   case clang::BO_LT:
-    return combine(a, b, lanes_, [](std::int64_t x, std::int64_t y) { return x < y; });
+    return combine(a, b, [](std::int64_t x, std::int64_t y) { return x < y; });
   case clang::BO_GT:
-    return combine(a, b, lanes_, [](std::int64_t x, std::int64_t y) { return x > y; });
+    return combine(a, b, [](std::int64_t x, std::int64_t y) { return x > y; });
   case clang::BO_LE:
-    return combine(a, b, lanes_, [](std::int64_t x, std::int64_t y) { return x <= y; });
+    return combine(a, b, [](std::int64_t x, std::int64_t y) { return x <= y; });
   case clang::BO_GE:
-    return combine(a, b, lanes_, [](std::int64_t x, std::int64_t y) { return x >= y; });
+    return combine(a, b, [](std::int64_t x, std::int64_t y) { return x >= y; });
   case clang::BO_EQ:
-    return combine(a, b, lanes_, [](std::int64_t x, std::int64_t y) { return x == y; });
+    return combine(a, b, [](std::int64_t x, std::int64_t y) { return x == y; });
   case clang::BO_NE:
-    return combine(a, b, lanes_, [](std::int64_t x, std::int64_t y) { return x != y; });
+    return combine(a, b, [](std::int64_t x, std::int64_t y) { return x != y; });
   default:
     unknown(site, "this operator is not followed");
   }
@@ -770,7 +769,7 @@ Value Interpreter::call_bodiless(const clang::FunctionDecl& function,
   if ((name == "min" || name == "max") && is_integer(type)) {
     const bool least = name == "min";
     return combine(
-        ints(arguments[0], expression), ints(arguments[1], expression), lanes_,
+        ints(arguments[0], expression), ints(arguments[1], expression),
         [=](std::int64_t a, std::int64_t b) { return least ? std::min(a, b) : std::max(a, b); });
   }
   if (is_fence(name)) {

@@ -1,0 +1,226 @@
+#include "mutators/analysis/footprint.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace evo {
+namespace {
+
+constexpr std::int32_t nobody = -1;
+constexpr std::int32_t several = -2;
+
+/// Who touched an element last: a thread in an epoch (the time between two barriers).
+struct Stamp {
+  std::int32_t epoch = -1;
+  std::int32_t thread = nobody;
+};
+
+struct SharedElement {
+  Stamp writer;
+  Stamp reader;
+};
+
+struct GlobalElement {
+  std::int32_t writer = nobody;
+  std::int32_t reader = nobody;
+  std::int32_t last_reader = nobody;
+  std::int32_t reading_block = nobody;
+};
+
+/// What a segment reads in shared memory; nothing is kept where it does more than that.
+struct SegmentUse {
+  bool reads_only = true;
+  std::map<int, std::vector<std::uint8_t>> read; // by array, per element
+};
+
+class FootprintObserver : public AccessObserver {
+public:
+  explicit FootprintObserver(const Evaluator& evaluator) : evaluator_(evaluator) {}
+
+  void start_block(std::int32_t threads) {
+    ++block_;
+    first_thread_ += threads_;
+    threads_ = threads;
+    block_epoch_ = ++epoch_;
+  }
+
+  void access(const Access& access) override {
+    const Array& array = evaluator_.arrays()[access.array];
+    if (array.space == Array::Space::Local) {
+      return;
+    }
+    const bool shared = array.space == Array::Space::Shared;
+    if (segment_ != nullptr) {
+      segment_->reads_only &= shared && !access.write;
+    }
+    if (shared) {
+      auto& elements = shared_[access.array];
+      elements.resize(array.elements);
+      for_each_element(access, [&](std::int64_t element, std::int32_t thread) {
+        touch_shared(access.array, elements[element], access.write, thread);
+      });
+      remember(access);
+    } else {
+      BufferState& buffer = buffers_[array.buffer];
+      for_each_element(access, [&](std::int64_t element, std::int32_t thread) {
+        touch_global(buffer, element, access.write, thread + first_thread_);
+      });
+    }
+  }
+
+  void barrier() override { ++epoch_; }
+
+  void begin_segment(int id) override { segment_ = &segments_[id]; }
+  void end_segment(int /*id*/) override { segment_ = nullptr; }
+  bool repeat(int id) override {
+    const SegmentUse& use = segments_.at(id);
+    if (!use.reads_only) {
+      return false;
+    }
+    for (const auto& [array, read] : use.read) {
+      auto& elements = shared_[array];
+      for (std::size_t element = 0; element < read.size(); ++element) {
+        if (read[element]) {
+          touch_shared(array, elements[element], false, several);
+        }
+      }
+    }
+    return true;
+  }
+
+  std::map<int, BufferUse> uses() const {
+    std::map<int, BufferUse> result;
+    for (const auto& [buffer, state] : buffers_) {
+      BufferUse& use = result[buffer];
+      use.read_once_per_block = state.read_once_per_block;
+      use.read_once_per_thread = state.read_once_per_thread;
+      for (const GlobalElement& element : state.elements) {
+        use.read.push_back(element.reader != nobody);
+        use.written.push_back(element.writer != nobody);
+      }
+    }
+    return result;
+  }
+
+private:
+  struct BufferState {
+    std::vector<GlobalElement> elements;
+    bool read_once_per_block = true;
+    bool read_once_per_thread = true;
+  };
+
+  template <class F> static void for_each_element(const Access& access, F f) {
+    for (std::size_t lane = 0; lane < access.active->size(); ++lane) {
+      if ((*access.active)[lane]) {
+        const std::int64_t first = (*access.elements)[lane];
+        for (std::int64_t element = first; element < first + access.width; ++element) {
+          f(element, static_cast<std::int32_t>(lane));
+        }
+      }
+    }
+  }
+
+  void remember(const Access& access) {
+    if (segment_ != nullptr && segment_->reads_only) {
+      auto& read = segment_->read[access.array];
+      read.resize(shared_[access.array].size());
+      for_each_element(access, [&](std::int64_t element, std::int32_t) { read[element] = 1; });
+    }
+  }
+
+  void touch_shared(int array, SharedElement& element, bool write, std::int32_t thread) {
+    const auto conflicts = [&](const Stamp& other) {
+      return other.epoch == epoch_ && other.thread != thread;
+    };
+    if (conflicts(element.writer) || (write && conflicts(element.reader))) {
+      report("two threads touch one element of " + evaluator_.arrays()[array].name +
+             " between two barriers");
+    }
+    if (write) {
+      element.writer = {epoch_, thread};
+      return;
+    }
+    if (element.writer.epoch < block_epoch_) {
+      report("an element of " + evaluator_.arrays()[array].name + " is read but never written");
+    }
+    element.reader = {epoch_, conflicts(element.reader) ? several : thread};
+  }
+
+  void touch_global(BufferState& buffer, std::int64_t index, bool write, std::int32_t thread) {
+    if (index >= static_cast<std::int64_t>(buffer.elements.size())) {
+      buffer.elements.resize(std::max<std::size_t>(index + 1, 2 * buffer.elements.size()));
+    }
+    GlobalElement& element = buffer.elements[index];
+    if (write) {
+      if (element.writer != nobody && element.writer != thread) {
+        report("two threads write one element of a buffer");
+      }
+      element.writer = thread;
+    } else {
+      buffer.read_once_per_block &= element.reading_block != block_;
+      buffer.read_once_per_thread &=
+          element.reading_block != block_ || element.last_reader != thread;
+      element.reading_block = block_;
+      element.last_reader = thread;
+      element.reader = element.reader == nobody || element.reader == thread ? thread : several;
+    }
+    if (element.writer != nobody && element.reader != nobody && element.reader != element.writer) {
+      report("one thread writes an element of a buffer that another reads");
+    }
+  }
+
+  [[noreturn]] static void report(std::string reason) {
+    throw Failure{Failure::Kind::Fault, std::move(reason)};
+  }
+
+  const Evaluator& evaluator_;
+  std::map<int, std::vector<SharedElement>> shared_;
+  std::map<int, BufferState> buffers_;
+  std::map<int, SegmentUse> segments_;
+  SegmentUse* segment_ = nullptr;
+  std::int32_t epoch_ = 0;
+  std::int32_t block_epoch_ = 0;
+  std::int32_t block_ = 0;
+  std::int32_t first_thread_ = 0;
+  std::int32_t threads_ = 0;
+};
+
+bool same_elements(const std::vector<bool>& a, const std::vector<bool>& b) {
+  const auto common = static_cast<std::ptrdiff_t>(std::min(a.size(), b.size()));
+  return std::equal(a.begin(), a.begin() + common, b.begin()) &&
+         std::find(a.begin() + common, a.end(), true) == a.end() &&
+         std::find(b.begin() + common, b.end(), true) == b.end();
+}
+
+} // namespace
+
+std::variant<Footprint, Failure> footprint(Evaluator& evaluator, const EvaluatedLaunch& launch,
+                                           const std::vector<Extent3>& blocks) {
+  FootprintObserver observer(evaluator);
+  for (const Extent3& index : blocks) {
+    observer.start_block(static_cast<std::int32_t>(launch.block.count()));
+    if (const auto failure = evaluator.run(launch.block_at(index), observer)) {
+      return *failure;
+    }
+  }
+  Footprint result{.buffers = observer.uses()};
+  for (const Array& array : evaluator.arrays()) {
+    if (array.space == Array::Space::Local) {
+      result.local_words += array.elements * array.element_bytes / 4;
+    }
+  }
+  return result;
+}
+
+bool same_use(const Footprint& before, const Footprint& after) {
+  return std::ranges::equal(before.buffers, after.buffers, [](const auto& old, const auto& now) {
+    const BufferUse& a = old.second;
+    const BufferUse& b = now.second;
+    return old.first == now.first && same_elements(a.read, b.read) &&
+           same_elements(a.written, b.written) &&
+           (b.read_once_per_block || !a.read_once_per_block) &&
+           (b.read_once_per_thread || !a.read_once_per_thread);
+  });
+}
+
+} // namespace evo

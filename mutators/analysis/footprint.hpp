@@ -1,0 +1,39 @@
+// What a launch does to memory, found by running its blocks: the evidence that a reshaped kernel
+// still does the same.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <variant>
+#include <vector>
+
+#include "mutators/analysis/evaluator.hpp"
+#include "mutators/analysis/launches.hpp"
+
+namespace evo {
+
+/// What happened to one buffer.
+struct BufferUse {
+  std::vector<bool> read; // per element; as long as the highest element needs
+  std::vector<bool> written;
+  bool read_once_per_block = true;  // no block reads an element twice
+  bool read_once_per_thread = true; // no thread does
+};
+
+struct Footprint {
+  std::map<int, BufferUse> buffers; // by Buffer::id
+  std::int64_t local_words = 0;     // 4-byte words of arrays that a thread holds
+};
+
+/// Runs the given blocks of a launch. A Failure of kind Fault also stands for: two threads touch
+/// one shared element between two barriers and one of them writes, a thread reads a shared element
+/// that the block has not written, two threads write one element of a buffer, or one writes what
+/// another reads.
+std::variant<Footprint, Failure> footprint(Evaluator& evaluator, const EvaluatedLaunch& launch,
+                                           const std::vector<Extent3>& blocks);
+
+/// Whether `after` reads and writes the same elements as `before`, and nothing more often in a
+/// block or a thread than once where once sufficed.
+bool same_use(const Footprint& before, const Footprint& after);
+
+} // namespace evo

@@ -1,0 +1,420 @@
+// Reshapes a tile: halves or doubles a block, thread or k tile, or two of them together, by the
+// constants that say so. The launch, the shared arrays and the derived constants follow, because
+// they are written in terms of these constants.
+//
+//   before                              after "gemm/block_m 128, thread_m 8"
+//   constexpr int block_m = 64;         constexpr int block_m = 128;
+//   constexpr int thread_m = 4;         constexpr int thread_m = 8;
+//   constexpr int threads =             constexpr int threads =
+//       block_m / thread_m * 16;            block_m / thread_m * 16;
+//
+// Precondition, all of it decided by evaluation under the new values (nothing by name):
+// - the constant is free and shapes a launch: its grid, its block, or the extent of an array that
+//   its threads share or hold; a constant that the entry insists on launches nothing when changed;
+// - every static_assert holds, and divisions between constants stay without remainder;
+// - the block has a multiple of 32 threads within the target's limit, and shared memory, static
+//   and dynamic, within the target's and the launch's limit; the arrays that a thread holds leave
+//   registers free;
+// - every launch whose kernel uses a changed constant still touches the same elements of every
+//   buffer, each output once, with no index outside its array and no shared element read before
+//   the block has written it, in all blocks or the first and last ones of a small problem.
+//
+// Expected gain: a larger block tile rereads its inputs less often, a larger thread tile does more
+// arithmetic per shared-memory load, a larger k tile meets fewer barriers; smaller ones fit more
+// blocks on a multiprocessor. Two constants change together where one alone would pass through a
+// thread count that nobody wants: block_m and thread_m, block_m against block_n.
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+
+#include <clang/AST/ASTContext.h>
+#include <clang/AST/Attr.h>
+#include <clang/AST/RecursiveASTVisitor.h>
+
+#include "mutators/analysis/constants.hpp"
+#include "mutators/analysis/footprint.hpp"
+#include "mutators/analysis/launches.hpp"
+#include "mutators/mutator.hpp"
+#include "mutators/registry.hpp"
+
+namespace evo {
+namespace {
+
+constexpr std::int64_t warp_threads = 32;
+constexpr std::int64_t static_shared_limit = 48 * 1024;
+constexpr std::int64_t working_registers = 32; // addresses, counters and fragments
+constexpr std::array<std::int64_t, 5> k_tiles{4, 8, 16, 32, 64};
+constexpr std::int64_t large_size = 1027;
+constexpr std::array<std::int64_t, 5> trial_sizes{67, 131, 259, 515, large_size};
+
+using Launches = std::vector<EvaluatedLaunch>;
+
+/// What the body of a kernel and everything it calls and lays out mentions.
+class Mentions : public clang::RecursiveASTVisitor<Mentions> {
+public:
+  bool VisitDeclRefExpr(clang::DeclRefExpr* reference) {
+    if (const auto* variable = clang::dyn_cast<clang::VarDecl>(reference->getDecl())) {
+      if (variables.insert(variable).second && variable->isConstexpr() && variable->hasInit()) {
+        TraverseStmt(const_cast<clang::Expr*>(variable->getInit()));
+      }
+    } else if (const auto* function = clang::dyn_cast<clang::FunctionDecl>(reference->getDecl())) {
+      enter(function->getDefinition());
+    }
+    return true;
+  }
+  bool VisitCXXMethodDecl(clang::CXXMethodDecl* method) {
+    enter(method->getDefinition());
+    return true;
+  }
+  bool VisitRecordTypeLoc(clang::RecordTypeLoc type) {
+    if (type.getDecl()->isCompleteDefinition() && seen_.insert(type.getDecl()).second) {
+      TraverseDecl(type.getDecl());
+    }
+    return true;
+  }
+  bool VisitVarDecl(clang::VarDecl* variable) {
+    if (!variable->isFileVarDecl()) {
+      locals.push_back(variable);
+    }
+    return true;
+  }
+  void enter(const clang::FunctionDecl* function) {
+    if (function != nullptr && function->hasBody() && seen_.insert(function).second) {
+      TraverseStmt(function->getBody());
+    }
+  }
+
+  std::set<const clang::VarDecl*> variables;
+  std::vector<const clang::VarDecl*> locals;
+
+private:
+  std::set<const clang::Decl*> seen_;
+};
+
+/// A free constant that shapes a launch, and how.
+struct Tile {
+  Constant constant;
+  std::string kernel; // the first that uses it
+  bool shapes_grid = false;
+  bool shapes_block = false;
+
+  bool is_k_tile() const { return !shapes_grid && !shapes_block; }
+};
+
+class Reshaper {
+public:
+  explicit Reshaper(const Kernel& kernel)
+      : kernel_(kernel), constants_(find_constants(kernel)), rules_(find_rules(kernel)),
+        dims_(find_dims(kernel)) {
+    for (const Launch& launch : find_launches(kernel)) {
+      if (!mentions_.contains(launch.kernel)) {
+        mentions_[launch.kernel].enter(launch.kernel);
+      }
+    }
+  }
+
+  std::vector<Rewrite> rewrites() {
+    const auto tiles = dims_ ? find_tiles() : std::vector<Tile>{};
+    std::vector<Rewrite> result;
+    for (std::size_t i = 0; i < tiles.size(); ++i) {
+      for (const std::int64_t value : values_of(tiles[i])) {
+        propose({{&tiles[i], value}}, result);
+      }
+      for (std::size_t j = i + 1; j < tiles.size(); ++j) {
+        propose_pairs(tiles[i], tiles[j], result);
+      }
+    }
+    return result;
+  }
+
+private:
+  using Choice = std::vector<std::pair<const Tile*, std::int64_t>>;
+
+  static std::vector<std::int64_t> values_of(const Tile& tile) {
+    const std::int64_t now = tile.constant.value;
+    if (!tile.is_k_tile()) {
+      return now % 2 == 0 ? std::vector{now / 2, now * 2} : std::vector{now * 2};
+    }
+    std::vector<std::int64_t> values(k_tiles.begin(), k_tiles.end());
+    std::erase(values, now);
+    return values;
+  }
+
+  std::vector<Tile> find_tiles() {
+    std::vector<Tile> tiles;
+    for (const Constant& constant : constants_) {
+      if (constant.free && constant.value > 0) {
+        if (auto tile = as_tile(constant)) {
+          tiles.push_back(std::move(*tile));
+        }
+      }
+    }
+    return tiles;
+  }
+
+  /// Doubled, does it change a launch or an array of the launched kernel?
+  std::optional<Tile> as_tile(const Constant& constant) {
+    const Assignment doubled{{constant.declaration, 2 * constant.value}};
+    const auto before = launches(large_size, {});
+    const auto after = launches(large_size, doubled);
+    if (!before || !after || before->size() != after->size()) {
+      return std::nullopt;
+    }
+    Tile tile{.constant = constant, .kernel = {}};
+    bool shapes_array = false;
+    for (std::size_t i = 0; i < before->size(); ++i) {
+      const EvaluatedLaunch& old = (*before)[i];
+      const EvaluatedLaunch& now = (*after)[i];
+      tile.shapes_grid |= old.grid != now.grid;
+      tile.shapes_block |= old.block != now.block;
+      shapes_array |=
+          old.shared_bytes != now.shared_bytes || array_words(old, {}) != array_words(now, doubled);
+      if (tile.kernel.empty() && depends(old, now, doubled)) {
+        tile.kernel = old.launch.kernel->getNameAsString();
+      }
+    }
+    const bool shapes = tile.shapes_grid || tile.shapes_block || shapes_array;
+    return shapes && !tile.kernel.empty() ? std::optional(tile) : std::nullopt;
+  }
+
+  void propose_pairs(const Tile& a, const Tile& b, std::vector<Rewrite>& result) {
+    if (a.is_k_tile() || b.is_k_tile() || a.kernel != b.kernel) {
+      return;
+    }
+    const bool alike = a.shapes_grid == b.shapes_grid;
+    for (const std::int64_t first : values_of(a)) {
+      for (const std::int64_t second : values_of(b)) {
+        const bool same_way = (first > a.constant.value) == (second > b.constant.value);
+        const Choice choice{{&a, first}, {&b, second}};
+        if ((alike && same_way) || keeps_threads(choice)) {
+          propose(choice, result);
+        }
+      }
+    }
+  }
+
+  static Assignment assignment(const Choice& choice) {
+    Assignment values;
+    for (const auto& [tile, value] : choice) {
+      values[tile->constant.declaration] = value;
+    }
+    return values;
+  }
+
+  bool keeps_threads(const Choice& choice) {
+    const auto before = launches(large_size, {});
+    const auto after = launches(large_size, assignment(choice));
+    return before && after &&
+           std::ranges::equal(*before, *after, {}, &EvaluatedLaunch::block,
+                              &EvaluatedLaunch::block);
+  }
+
+  void propose(const Choice& choice, std::vector<Rewrite>& result) {
+    if (!is_legal(assignment(choice))) {
+      return;
+    }
+    Rewrite rewrite{.label = choice.front().first->kernel + "/", .edits = {}};
+    for (const auto& [tile, value] : choice) {
+      const auto edit = set_constant(kernel_, tile->constant, value);
+      if (!edit) {
+        return;
+      }
+      rewrite.label += (rewrite.edits.empty() ? "" : ", ") + tile->constant.name + " ";
+      rewrite.label += std::to_string(value);
+      rewrite.edits.push_back(*edit);
+    }
+    sort_edits(rewrite.edits);
+    result.push_back(std::move(rewrite));
+  }
+
+  bool is_legal(const Assignment& values) {
+    Evaluator evaluator(kernel_, values);
+    if (check_rules(rules_, evaluator)) {
+      return false;
+    }
+    const auto size = trial_size(values);
+    if (!size) {
+      return false;
+    }
+    const Launches before = *launches(*size, {});
+    const Launches after = *launches(*size, values);
+    for (std::size_t i = 0; i < after.size(); ++i) {
+      if (depends(before[i], after[i], values) &&
+          (!fits(after[i], values) || !same_effect(i, *size, before[i], after[i], values))) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /// The smallest size at which, before and after, every part of a grid that depends on the size
+  /// has two blocks or more, the last one partly outside.
+  std::optional<std::int64_t> trial_size(const Assignment& values) {
+    const auto whole = launches(large_size, {});
+    const auto changed = launches(large_size, values);
+    if (!whole || !changed || whole->empty() || whole->size() != changed->size()) {
+      return std::nullopt;
+    }
+    const auto splits = [](const Launches& large, const Launches& small) {
+      return large.size() == small.size() &&
+             std::ranges::equal(large, small, [](const auto& l, const auto& s) {
+               return l.launch.kernel == s.launch.kernel && (s.grid.x > 1 || l.grid.x == 1) &&
+                      (s.grid.y > 1 || l.grid.y == 1) && (s.grid.z > 1 || l.grid.z == 1);
+             });
+    };
+    for (const std::int64_t size : trial_sizes) {
+      const auto before = launches(size, {});
+      const auto after = launches(size, values);
+      if (before && after && splits(*whole, *before) && splits(*changed, *after)) {
+        return size;
+      }
+    }
+    return std::nullopt;
+  }
+
+  /// Whether the change reaches this launch at all.
+  bool depends(const EvaluatedLaunch& before, const EvaluatedLaunch& after,
+               const Assignment& values) {
+    if (before.grid != after.grid || before.block != after.block ||
+        before.shared_bytes != after.shared_bytes || before.arguments != after.arguments) {
+      return true;
+    }
+    const auto& variables = mentions_.at(before.launch.kernel).variables;
+    return std::ranges::any_of(
+        values, [&](const auto& change) { return variables.contains(change.first); });
+  }
+
+  bool fits(const EvaluatedLaunch& launch, const Assignment& values) {
+    const Target& target = kernel_.target();
+    const std::int64_t threads = launch.block.count();
+    const auto words = array_words(launch, values);
+    return threads % warp_threads == 0 && threads <= target.threads_per_block && words &&
+           words->shared * 4 <= static_shared_limit && launch.shared_bytes <= launch.shared_limit &&
+           words->shared * 4 + launch.shared_bytes <= target.shared_bytes_per_block &&
+           words->held + working_registers <= target.registers_per_thread;
+  }
+
+  struct ArrayWords {
+    std::int64_t shared = 0; // static shared memory of a block
+    std::int64_t held = 0;   // a thread's own arrays
+    bool operator==(const ArrayWords&) const = default;
+  };
+
+  /// Sizes of the arrays that the kernel declares; nullopt where one has none.
+  std::optional<ArrayWords> array_words(const EvaluatedLaunch& launch, const Assignment& values) {
+    Evaluator evaluator(kernel_, values);
+    ArrayWords words;
+    for (const clang::VarDecl* local : mentions_.at(launch.launch.kernel).locals) {
+      const bool shared = local->hasAttr<clang::CUDASharedAttr>();
+      const bool array = local->getType()->isArrayType() || local->getType()->isRecordType();
+      if ((!shared && !array) || local->hasExternalStorage()) {
+        continue;
+      }
+      const auto bytes = evaluator.size_of(*local);
+      if (std::holds_alternative<Failure>(bytes)) {
+        return std::nullopt;
+      }
+      (shared ? words.shared : words.held) += (std::get<std::int64_t>(bytes) + 3) / 4;
+    }
+    return words;
+  }
+
+  bool same_effect(std::size_t index, std::int64_t size, const EvaluatedLaunch& before,
+                   const EvaluatedLaunch& after, const Assignment& values) {
+    const auto indices = [&](int Extent3::* part) {
+      return sampled(before.grid.*part, after.grid.*part);
+    };
+    const auto x = indices(&Extent3::x);
+    const auto y = indices(&Extent3::y);
+    const auto z = indices(&Extent3::z);
+    const auto blocks = [&](const Extent3& grid) {
+      std::vector<Extent3> result;
+      for (const int k : z ? *z : all(grid.z)) {
+        for (const int j : y ? *y : all(grid.y)) {
+          for (const int i : x ? *x : all(grid.x)) {
+            result.push_back({i, j, k});
+          }
+        }
+      }
+      return result;
+    };
+    const auto key = std::tuple(index, size, x.has_value(), y.has_value(), z.has_value());
+    auto known = before_.find(key);
+    if (known == before_.end()) {
+      Evaluator evaluator(kernel_);
+      known = before_.emplace(key, footprint(evaluator, before, blocks(before.grid))).first;
+    }
+    const auto* old = std::get_if<Footprint>(&known->second);
+    if (old == nullptr) {
+      return false;
+    }
+    Evaluator evaluator(kernel_, values);
+    const auto now = footprint(evaluator, after, blocks(after.grid));
+    const auto* found = std::get_if<Footprint>(&now);
+    return found != nullptr && same_use(*old, *found);
+  }
+
+  static std::vector<int> all(int extent) {
+    std::vector<int> indices;
+    for (int i = 0; i < extent; ++i) {
+      indices.push_back(i);
+    }
+    return indices;
+  }
+
+  /// Where the change leaves a part of the grid alone, its first two and its last index stand for
+  /// the rest; elsewhere all count, for the sums over all blocks are compared.
+  static std::optional<std::vector<int>> sampled(int before, int after) {
+    return before == after && before > 3 ? std::optional(std::vector{0, 1, before - 1})
+                                         : std::nullopt;
+  }
+
+  std::optional<Launches> launches(std::int64_t size, const Assignment& values) {
+    const auto key = std::pair(size, values);
+    auto known = launches_.find(key);
+    if (known == launches_.end()) {
+      auto result = evaluate_launches(kernel_, dims_->at(size), values);
+      const auto* list = std::get_if<Launches>(&result);
+      known = launches_.emplace(key, list != nullptr ? std::optional(*list) : std::nullopt).first;
+    }
+    return known->second;
+  }
+
+  const Kernel& kernel_;
+  std::vector<Constant> constants_;
+  ConstantRules rules_;
+  std::optional<EntryDims> dims_;
+  std::map<const clang::FunctionDecl*, Mentions> mentions_;
+  std::map<std::pair<std::int64_t, Assignment>, std::optional<Launches>> launches_;
+  std::map<std::tuple<std::size_t, std::int64_t, bool, bool, bool>,
+           std::variant<Footprint, Failure>>
+      before_;
+};
+
+class ReshapeTile : public Mutator {
+public:
+  const About& about() const override {
+    static const About about{
+        .name = "reshape_tile",
+        .summary = "halves or doubles block, thread and k tiles by their constants: less traffic, "
+                   "or more blocks in flight",
+        .before = "constexpr int block_m = 64;\nconstexpr int thread_m = 4;",
+        .after = "constexpr int block_m = 128;\nconstexpr int thread_m = 8;"};
+    return about;
+  }
+
+  std::vector<Rewrite> propose(const Kernel& kernel) const override {
+    return Reshaper(kernel).rewrites();
+  }
+};
+
+} // namespace
+
+const Mutator& reshape_tile() {
+  static const ReshapeTile instance;
+  return instance;
+}
+
+} // namespace evo
