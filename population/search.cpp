@@ -1,5 +1,7 @@
 #include "population/search.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -32,11 +34,11 @@ Search::Search(const SearchSettings& settings, std::vector<Genome> seeds, Dialec
   islands_[1] = {.first_slot = half, .size = settings_.population - half, .members = {}};
 }
 
-void Search::run() {
+void Search::run(const std::optional<Genome>& incumbent) {
   Pipeline pipeline(evaluator_, settings_.jobs, stop_,
                     {.better = [this](const Individual& i) { observer_.better(i); },
                      .settled = [this](const Individual& i) { observer_.settled(i); }});
-  if (!plant(pipeline) || settings_.generations == 0) {
+  if (!plant(pipeline, incumbent) || settings_.generations == 0) {
     return;
   }
   for (std::size_t i = 0; i < islands_.size(); ++i) {
@@ -68,27 +70,33 @@ void Search::run() {
   }
 }
 
-/// Judges the seeds, which become the first members of every island. False when stopped meanwhile.
-bool Search::plant(Pipeline& pipeline) {
+/// Judges the seeds, which become the first members of every island, and the incumbent. False when
+/// stopped meanwhile.
+bool Search::plant(Pipeline& pipeline, const std::optional<Genome>& incumbent) {
   std::vector<Pipeline::Propose> proposals;
-  for (const Genome& seed : seeds_) {
-    proposals.push_back([seed] { return Proposal{seed, {}, {}, {}}; });
+  const auto as_it_stands = [](const Genome& genome) {
+    return [genome] { return Proposal{genome, {}, {}, {}}; };
+  };
+  std::ranges::transform(seeds_, std::back_inserter(proposals), as_it_stands);
+  if (incumbent) {
+    proposals.push_back(as_it_stands(*incumbent));
   }
+  const std::size_t expected = proposals.size();
   pipeline.submit(0, 0, std::move(proposals));
-  const std::vector<Individual> individuals = pipeline.wait();
-  for (const Individual& individual : individuals) {
-    check_seed(individual);
-  }
-  record(individuals);
-  Generation generation{.number = 0,
-                        .complete = individuals.size() == seeds_.size(),
-                        .children = individuals,
-                        .survivors = {}};
+
+  Generation generation{
+      .number = 0, .complete = true, .children = pipeline.wait(), .survivors = {}};
+  generation.complete = generation.children.size() == expected;
+  std::vector<Individual> seeds = generation.children;
+  std::erase_if(seeds,
+                [&](const Individual& i) { return std::cmp_greater_equal(i.slot, seeds_.size()); });
+  std::ranges::for_each(seeds, check_seed);
+  record(generation.children);
   for (Island& island : islands_) {
-    island.members = survivors({}, individuals, individuals.size());
+    island.members = survivors({}, seeds, seeds.size());
     generation.survivors.push_back(island.members);
   }
-  if (!individuals.empty()) {
+  if (!generation.children.empty()) {
     observer_.generation(generation);
   }
   return generation.complete;

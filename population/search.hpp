@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <stop_token>
 #include <vector>
 
@@ -23,7 +24,7 @@ struct SearchSettings {
 
 /// What one generation brought.
 struct Generation {
-  int number = 0;                                 // 0: the seeds
+  int number = 0;                                 // 0: the seeds, and then the incumbent
   bool complete = true;                           // false: the run was stopped in it
   std::vector<Individual> children;               // in slot order
   std::vector<std::vector<Individual>> survivors; // per island, fittest first
@@ -49,8 +50,10 @@ public:
   Search(const SearchSettings& settings, std::vector<Genome> seeds, Dialect dialect,
          Evaluator& evaluator, Observer& observer, std::stop_token stop);
 
-  /// Runs all generations, or up to a stop. InputError for a seed that does not pass.
-  void run();
+  /// Runs all generations, or up to a stop. InputError for a seed that does not pass. An
+  /// `incumbent` is judged after the seeds and is what must be beaten, but does not breed; one that
+  /// does not pass is only recorded.
+  void run(const std::optional<Genome>& incumbent = {});
 
   const Archive& archive() const { return archive_; }
   const Lineage& lineage() const { return lineage_; }
@@ -62,7 +65,7 @@ private:
     std::vector<Individual> members;
   };
 
-  bool plant(Pipeline& pipeline);
+  bool plant(Pipeline& pipeline, const std::optional<Genome>& incumbent);
   void breed(Pipeline& pipeline, int generation, std::size_t island);
   void take_migrant(std::size_t island);
   void record(const std::vector<Individual>& individuals);

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/fake_search.hpp"
+#include "tests/support/fake_search.hpp"
 
 namespace evo {
 namespace {

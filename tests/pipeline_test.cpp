@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/fake_search.hpp"
+#include "tests/support/fake_search.hpp"
 
 namespace evo {
 namespace {

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "population/variation.hpp"
-#include "tests/fake_search.hpp"
+#include "tests/support/fake_search.hpp"
 
 namespace evo {
 namespace {
@@ -106,7 +106,7 @@ TEST(Crossover, SplicesAfterTheCommonPrefixAndCountsWhatNoLongerApplies) {
   const Genome b = replayed(seed, {common, {"less_a", "a 1"}, {"more_b", "b 2"}});
   std::set<std::string> sources;
   std::size_t dropped = 0;
-  for (int slot = 0; slot < 40; ++slot) {
+  for (int slot = 0; slot < 15; ++slot) {
     Random random = random_for(1, 1, slot);
     const Proposal child = crossover(a, b, {seed}, fake::dialect(), random);
     ASSERT_EQ(child.genome.trail.front(), common);

@@ -1,0 +1,22 @@
+// Where candidates are built and judged, chosen once per program run.
+#pragma once
+
+#include <memory>
+#include <stop_token>
+
+#include "population/backend_info.hpp"
+#include "population/evaluator.hpp"
+#include "population/options.hpp"
+
+namespace evo {
+
+struct OpenBackend {
+  BackendInfo info;
+  std::unique_ptr<Evaluator> evaluator;
+};
+
+/// Starts the worker and asks what it finds: the card for `cuda`, the card or else the model for
+/// `auto`. InputError when the backend that was asked for cannot be used, or there is no nvcc.
+OpenBackend open_backend(const Options& options, const Problem& problem, std::stop_token stop);
+
+} // namespace evo

@@ -1,0 +1,23 @@
+// What a run says about where its numbers come from.
+#pragma once
+
+#include <string>
+
+#include "fitness/protocol.hpp"
+#include "mutators/target.hpp"
+
+namespace evo {
+
+struct BackendInfo {
+  Backend kind = Backend::Model;
+  std::string card; // "NVIDIA H200", or "sm_86 (model)"
+  Target target;
+  std::string toolkit;             // "CUDA 13.0, PyTorch 2.11.0"
+  std::string driver;              // "13.0"; empty without one
+  std::string reference_precision; // "fp32" or "tf32"
+  std::string note;                // why auto chose the model; empty otherwise
+
+  bool measured() const { return kind == Backend::Cuda; }
+};
+
+} // namespace evo

@@ -1,0 +1,159 @@
+#include "population/cli.hpp"
+
+#include <functional>
+#include <map>
+#include <string>
+#include <thread>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+
+#include "population/commands.hpp"
+#include "population/data_folder.hpp"
+#include "population/version.hpp"
+
+namespace evo {
+namespace {
+
+constexpr const char* about =
+    "evo: an evolutionary search over the ASTs of CUDA kernels.\n"
+    "Without a subcommand it searches, and keeps the best correct kernel in --out at all times.";
+
+const std::map<std::string, BackendChoice> backends{
+    {"auto", BackendChoice::Auto}, {"cuda", BackendChoice::Cuda}, {"model", BackendChoice::Model}};
+
+void add_search_options(CLI::App& app, Options& options) {
+  SearchSettings& search = options.search;
+  app.add_option("--generations", search.generations, "Generations after the seeds, a number")
+      ->capture_default_str();
+  app.add_option("--pop", search.population, "Children per generation, a number of at least 2")
+      ->capture_default_str();
+  app.add_option("--seed", search.seed, "Seed of all random choices, a number")
+      ->capture_default_str();
+  app.add_option("--time-budget", options.time_budget_s, "Stop after so many seconds [no limit]");
+  app.add_option("--jobs", search.jobs, "Builds side by side, threads")->capture_default_str();
+  app.add_option("--seeds", options.seeds, "Seed files (.cu) [those of the problem]");
+  app.add_option("--incumbent", options.incumbent,
+                 "An earlier export or kernel, kept while it passes and nothing beats it [none]");
+}
+
+void add_common_options(CLI::App& app, Options& options, std::string& backend) {
+  app.add_option("--backend", backend, "Where candidates run: auto, cuda or model")
+      ->capture_default_str();
+  app.add_option("--device", options.device, "The card, counted from 0 [0]");
+  app.add_option("--target", options.target,
+                 "Architecture to build for [the card's own; sm_86 without one]");
+  app.add_option("--problem", options.problem, "problem.toml, or its folder [seeds/lora of evo]");
+  app.add_option("--sizes", options.sizes, "Sizes to judge at, numbers [those of the problem]")
+      ->expected(0, -1)
+      ->delimiter(',');
+  app.add_option("--out", options.out, "The export [the problem's output_file, here]");
+  app.add_option("--population-dir", options.population, "Folder of runs/ and the build cache")
+      ->capture_default_str();
+}
+
+/// A command line: what CLI11 fills, and the subcommand to run.
+struct CommandLine {
+  Options options;
+  std::string backend = "auto";
+  std::string file;
+  std::string mutator;
+  std::string label;
+  std::string run;
+  std::function<int()> command;
+};
+
+void add_subcommands(CLI::App& app, CommandLine& line) {
+  const auto add = [&](const char* name, const char* description, auto action) {
+    CLI::App* sub = app.add_subcommand(name, description);
+    sub->fallthrough();
+    sub->final_callback([&line, action] { line.command = action; });
+    return sub;
+  };
+  Options& options = line.options;
+  add("doctor", "Tell what is found on this machine and what it means",
+      [&] { return doctor_command(options); });
+  add("mutators", "List the mutators: name, purpose, before and after",
+      [] { return mutators_command(); });
+  add("propose", "List the rewrites of a kernel, mutator: label",
+      [&] { return propose_command(options, line.file); })
+      ->add_option("FILE", line.file, "A kernel")
+      ->required();
+  CLI::App* apply = add("apply", "Print a kernel after one rewrite", [&] {
+    return apply_command(options, line.file, line.mutator, line.label);
+  });
+  apply->add_option("FILE", line.file, "A kernel")->required();
+  apply->add_option("MUTATOR", line.mutator, "Its name")->required();
+  apply->add_option("LABEL", line.label, "The rewrite's label, as propose prints it")->required();
+  CLI::App* replay = add("replay", "Print a seed after a trail of rewrites",
+                         [&] { return replay_command(options, line.file, line.label); });
+  replay->add_option("SEED", line.file, "A kernel")->required();
+  replay->add_option("TRAIL", line.label, "A file with a line \"mutator: label\" per rewrite")
+      ->required();
+  add("check", "Take a kernel through all gates and print its verdict",
+      [&] { return check_command(options, line.file); })
+      ->add_option("FILE", line.file, "A kernel or an export")
+      ->required();
+  add("bench", "Print a kernel's verdict and its times per size, in milliseconds",
+      [&] { return bench_command(options, line.file); })
+      ->add_option("FILE", line.file, "A kernel or an export")
+      ->required();
+  CLI::App* exporting = add("export", "Export an individual of an earlier run",
+                            [&] { return export_command(options, line.run, line.label); });
+  exporting->add_option("RUN", line.run, "The run's id, or latest")->required();
+  exporting->add_option("ID", line.label, "The first digits of the individual's id")->required();
+}
+
+/// What CLI11 leaves to us: the backend's name, an empty --sizes, the default problem.
+void complete(const CLI::App& app, CommandLine& line) {
+  const auto backend = backends.find(line.backend);
+  if (backend == backends.end()) {
+    throw InputError(
+        fmt::format("there is no backend {}; choose auto, cuda or model", line.backend));
+  }
+  line.options.backend = backend->second;
+  if (app.count("--sizes") > 0 && line.options.sizes.empty()) {
+    throw InputError("--sizes is empty; give one or more sizes, or leave it out");
+  }
+  check(line.options);
+  if (line.options.problem.empty()) {
+    line.options.problem = data_folder() / "seeds" / "lora" / "problem.toml";
+  }
+}
+
+int run_line(int argc, char** argv) {
+  CommandLine line;
+  line.options.search.jobs = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  line.command = [&] { return run_command(line.options); };
+  CLI::App app(about, "evo");
+  app.set_version_flag("--version", fmt::format("evo {}", version));
+  add_common_options(app, line.options, line.backend);
+  add_search_options(app, line.options);
+  add_subcommands(app, line);
+  app.require_subcommand(0, 1);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) { // --help, --version
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    throw InputError(fmt::format("{}; see evo --help", error.what()));
+  }
+  complete(app, line);
+  return line.command();
+}
+
+} // namespace
+
+int main_of(int argc, char** argv) {
+  try {
+    return run_line(argc, argv);
+  } catch (const InputError& error) {
+    fmt::print(stderr, "evo: {}\n", error.what());
+    return 2;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "evo: {}\n", error.what());
+    return 3;
+  }
+}
+
+} // namespace evo

@@ -1,0 +1,38 @@
+// Candidates run on the card, in the worker.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "fitness/worker_client.hpp"
+#include "population/evaluator.hpp"
+
+namespace evo {
+
+/// The gates before any compiler: a source that does not parse gets no further.
+std::variant<Kernel, BuildFailure> parse_gate(const Genome& genome, const Target& target);
+
+/// Screens with a few calls, and gives up on what is far from the incumbent. A challenger is
+/// measured again with as many calls as the outside judge makes, and on a close call the incumbent
+/// beside it.
+class CudaEvaluator : public Evaluator {
+public:
+  CudaEvaluator(Builder builder, std::unique_ptr<WorkerClient> worker, Target target,
+                std::vector<int> sizes);
+
+  std::variant<Built, BuildFailure> build(const Genome& genome,
+                                          std::stop_token stop) const override;
+  Judgement judge(const Genome& genome, const Built& built, const Incumbent* incumbent,
+                  std::stop_token stop) override;
+
+private:
+  Fitness measure(const std::string& id, const Built& built, int calls, const Incumbent* incumbent,
+                  std::stop_token stop);
+
+  Builder builder_;
+  std::unique_ptr<WorkerClient> worker_;
+  Target target_;
+  std::vector<int> sizes_;
+};
+
+} // namespace evo

@@ -1,0 +1,47 @@
+// What the command line can say, and what of it is contradictory.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fitness/problem.hpp"
+#include "population/genome.hpp"
+#include "population/search.hpp"
+
+namespace evo {
+
+enum class BackendChoice { Auto, Cuda, Model };
+
+struct Options {
+  SearchSettings search;
+  std::optional<double> time_budget_s;
+  BackendChoice backend = BackendChoice::Auto;
+  std::optional<int> device;
+  std::string target; // empty: the card's own, or sm_86 without one
+  std::filesystem::path problem;
+  std::vector<std::filesystem::path> seeds; // empty: the problem's
+  std::filesystem::path incumbent;          // empty: none
+  std::filesystem::path out;                // empty: the problem's output_file, here
+  std::filesystem::path population = "population";
+  std::vector<int> sizes; // empty: the problem's
+};
+
+/// InputError for the first contradiction, one sentence.
+void check(const Options& options);
+
+/// The problem with the sizes and seeds that the options give. InputError as Problem::load.
+Problem load_problem(const Options& options);
+
+/// The problem's seeds as genomes. InputError for one that cannot be read, or for two of one name.
+std::vector<Genome> load_seeds(const Problem& problem);
+
+/// The kernel of a file, an export's too, as a genome named by the file.
+Genome load_genome(const std::filesystem::path& file);
+
+/// The target of `arch`; InputError that lists the known ones.
+Target known_target(const std::string& arch);
+
+} // namespace evo

@@ -1,0 +1,77 @@
+#include "population/recorder.hpp"
+
+#include <system_error>
+#include <utility>
+
+#include <fmt/core.h>
+
+namespace evo {
+
+Provenance provenance(const Individual& individual, const BackendInfo& backend,
+                      std::uint64_t run_seed) {
+  Provenance result;
+  result.id = individual.genome.id;
+  result.seed_file = individual.genome.seed;
+  for (const Gene& gene : individual.genome.trail) {
+    result.trail.push_back(to_string(gene));
+  }
+  result.run_seed = run_seed;
+  result.card = backend.card;
+  result.toolkit = backend.toolkit;
+  result.fitness = individual.fitness;
+  return result;
+}
+
+Exporter::Exporter(Problem problem, BackendInfo backend, std::uint64_t run_seed,
+                   std::filesystem::path file)
+    : problem_(std::move(problem)), backend_(std::move(backend)), run_seed_(run_seed),
+      file_(std::move(file)) {}
+
+void Exporter::keep(std::string id, std::string text) {
+  kept_id_ = std::move(id);
+  kept_text_ = std::move(text);
+}
+
+void Exporter::write(const Individual& individual) {
+  const Genome& genome = individual.genome;
+  text_ = genome.id == kept_id_
+              ? kept_text_
+              : export_text(problem_, genome.source, provenance(individual, backend_, run_seed_));
+  put();
+}
+
+void Exporter::restore() const {
+  if (!text_.empty() && !std::filesystem::exists(file_)) {
+    put();
+  }
+}
+
+void Exporter::put() const {
+  try {
+    replace_file(file_, text_);
+  } catch (const std::system_error& error) {
+    throw InputError(fmt::format("cannot write {}: {}", file_.string(), error.code().message()));
+  }
+}
+
+Recorder::Recorder(Exporter exporter, const Snapshot& snapshot, Progress& progress)
+    : exporter_(std::move(exporter)), snapshot_(snapshot), progress_(progress) {}
+
+void Recorder::better(const Individual& individual) {
+  exporter_.write(individual);
+}
+
+void Recorder::settled(const Individual& individual) {
+  progress_.settled(individual);
+}
+
+void Recorder::generation(const Generation& generation) {
+  {
+    const std::lock_guard lock(exporter_mutex_);
+    exporter_.restore();
+  }
+  snapshot_.add(generation, progress_.generation_seconds(), progress_.busy_share());
+  progress_.generation(generation);
+}
+
+} // namespace evo

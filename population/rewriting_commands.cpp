@@ -1,0 +1,131 @@
+// mutators, propose, apply, replay: what needs neither compiler nor card.
+#include <algorithm>
+#include <sstream>
+#include <string>
+#include <variant>
+
+#include <fmt/core.h>
+
+#include "fitness/problem.hpp"
+#include "population/commands.hpp"
+#include "population/files.hpp"
+#include "population/genome.hpp"
+
+namespace evo {
+namespace {
+
+constexpr const char* default_target = "sm_86";
+
+Dialect dialect(const Options& options) {
+  return {mutators(), known_target(options.target.empty() ? default_target : options.target)};
+}
+
+Kernel parsed(const Genome& genome, const Dialect& dialect, const std::filesystem::path& file) {
+  auto result = Kernel::parse(genome.source, dialect.target);
+  if (const auto* error = std::get_if<ParseError>(&result)) {
+    throw InputError(fmt::format("{} does not parse: {}", file.string(), error->message));
+  }
+  return std::move(std::get<Kernel>(result));
+}
+
+std::string indented(std::string_view text, std::string_view margin) {
+  std::string result;
+  std::istringstream lines{std::string(text)};
+  for (std::string line; std::getline(lines, line);) {
+    result += fmt::format("{}{}\n", margin, line);
+  }
+  return result;
+}
+
+/// "  1.35x  mutator: label" or "mutator: label" as a gene; nullopt for an empty line or a comment.
+std::optional<Gene> gene_of(std::string line, const std::filesystem::path& file, int number) {
+  const auto trimmed = [](std::string text) {
+    text.erase(0, std::min(text.find_first_not_of(" \t/"), text.size()));
+    text.erase(text.find_last_not_of(" \t\r") + 1);
+    return text;
+  };
+  line = trimmed(std::move(line));
+  if (line.empty() || line.starts_with('#')) {
+    return std::nullopt;
+  }
+  const auto blank = line.find(' ');
+  if (blank != std::string::npos && line[blank - 1] != ':') { // a gain
+    line = trimmed(line.substr(blank));
+  }
+  const auto gene = gene_from(line);
+  if (!gene) {
+    throw InputError(
+        fmt::format("{}, line {}: a gene is written \"mutator: label\"", file.string(), number));
+  }
+  return gene;
+}
+
+std::vector<Gene> load_trail(const std::filesystem::path& file) {
+  std::vector<Gene> trail;
+  std::istringstream lines(read_text(file));
+  int number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (auto gene = gene_of(line, file, ++number)) {
+      trail.push_back(std::move(*gene));
+    }
+  }
+  return trail;
+}
+
+} // namespace
+
+int mutators_command() {
+  for (const Mutator* mutator : mutators()) {
+    const About& about = mutator->about();
+    fmt::print("{}: {}\n{}  →\n{}", about.name, about.summary, indented(about.before, "    "),
+               indented(about.after, "    "));
+  }
+  return 0;
+}
+
+int propose_command(const Options& options, const std::filesystem::path& file) {
+  const Dialect words = dialect(options);
+  const Kernel kernel = parsed(load_genome(file), words, file);
+  for (const Mutator* mutator : words.mutators) {
+    for (const Rewrite& rewrite : mutator->propose(kernel)) {
+      fmt::print("{}: {}\n", mutator->about().name, rewrite.label);
+    }
+  }
+  return 0;
+}
+
+int apply_command(const Options& options, const std::filesystem::path& file,
+                  const std::string& mutator, const std::string& label) {
+  const Dialect words = dialect(options);
+  if (words.find(mutator) == nullptr) {
+    throw InputError(fmt::format("there is no mutator {}; evo mutators lists them", mutator));
+  }
+  const Genome genome = load_genome(file);
+  parsed(genome, words, file);
+  const auto result = append(genome, {mutator, label}, words);
+  if (!result) {
+    fmt::print(stderr, "evo: {} does not propose \"{}\" for {}; evo propose lists what it does\n",
+               mutator, label, file.string());
+    return 1;
+  }
+  fmt::print("{}", result->source);
+  return 0;
+}
+
+int replay_command(const Options& options, const std::filesystem::path& seed,
+                   const std::filesystem::path& trail) {
+  const Dialect words = dialect(options);
+  const Genome genome = load_genome(seed);
+  parsed(genome, words, seed);
+  const std::vector<Gene> genes = load_trail(trail);
+  const auto result = replay(genome, genes, words);
+  if (const auto* failure = std::get_if<ReplayFailure>(&result)) {
+    fmt::print(stderr, "evo: gene {} of {}, {}, does not apply\n", failure->gene + 1,
+               trail.string(), to_string(genes[failure->gene]));
+    return 1;
+  }
+  fmt::print("{}", std::get<Genome>(result).source);
+  return 0;
+}
+
+} // namespace evo

@@ -1,0 +1,117 @@
+#include <chrono>
+#include <optional>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "population/backend.hpp"
+#include "population/commands.hpp"
+#include "population/files.hpp"
+#include "population/interruption.hpp"
+#include "population/recorder.hpp"
+#include "population/summary.hpp"
+#include "population/version.hpp"
+
+namespace evo {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::optional<std::chrono::duration<double>> budget(const Options& options) {
+  return options.time_budget_s
+             ? std::optional(std::chrono::duration<double>(*options.time_budget_s))
+             : std::nullopt;
+}
+
+/// Finds out now, not after the first judgement, that the export cannot be written.
+void check_writable(const fs::path& file) {
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  if (fs::is_directory(file) || access(folder.c_str(), W_OK) != 0) {
+    throw InputError(fmt::format("cannot write {}: {}; choose another --out", file.string(),
+                                 fs::is_directory(file)     ? "it is a folder"
+                                 : fs::is_directory(folder) ? "its folder is not writable"
+                                                            : "there is no such folder"));
+  }
+}
+
+nlohmann::json run_json(const Options& options, const Problem& problem, const fs::path& out,
+                        const BackendInfo& backend) {
+  nlohmann::json seeds = nlohmann::json::array();
+  for (const fs::path& seed : problem.seeds) {
+    seeds.push_back(fs::absolute(seed).string());
+  }
+  nlohmann::json json{{"evo", version},
+                      {"generations", options.search.generations},
+                      {"pop", options.search.population},
+                      {"seed", options.search.seed},
+                      {"jobs", options.search.jobs},
+                      {"time_budget_s", nullptr},
+                      {"problem", fs::absolute(options.problem).string()},
+                      {"seeds", seeds},
+                      {"sizes", problem.sizes},
+                      {"out", out.string()},
+                      {"backend", backend.measured() ? "cuda" : "model"},
+                      {"measured", backend.measured()},
+                      {"card", backend.card},
+                      {"target", backend.target.arch},
+                      {"toolkit", backend.toolkit},
+                      {"driver", backend.driver},
+                      {"reference_precision", backend.reference_precision}};
+  if (options.time_budget_s) {
+    json["time_budget_s"] = *options.time_budget_s;
+  }
+  return json;
+}
+
+ProgressSettings progress_settings(const Options& options) {
+  ProgressSettings settings{.generations = options.search.generations,
+                            .population = options.search.population,
+                            .budget = {},
+                            .terminal = isatty(STDOUT_FILENO) == 1};
+  if (const auto time = budget(options)) {
+    settings.budget = std::chrono::duration_cast<std::chrono::seconds>(*time);
+  }
+  return settings;
+}
+
+} // namespace
+
+int run_command(const Options& options) {
+  const Problem problem = load_problem(options);
+  const std::vector<Genome> seeds = load_seeds(problem);
+  const fs::path out = options.out.empty() ? fs::path(problem.output_file) : options.out;
+  std::optional<Genome> incumbent;
+  if (!options.incumbent.empty()) {
+    incumbent = load_genome(options.incumbent);
+  }
+  check_writable(out);
+
+  const Snapshot snapshot(options.population, options.search.seed);
+  const Interruption interruption(budget(options));
+  const OpenBackend backend = open_backend(options, problem, interruption.token());
+  snapshot.describe(run_json(options, problem, out, backend.info));
+  if (!backend.info.note.empty()) {
+    fmt::print("No card is used: {}\n", backend.info.note);
+  }
+  fmt::print("Backend: {}\nRun: {}\n", describe(backend.info), snapshot.folder().string());
+
+  Exporter exporter(problem, backend.info, options.search.seed, out);
+  if (incumbent) {
+    exporter.keep(incumbent->id, read_text(options.incumbent));
+  }
+  Progress progress(progress_settings(options), stdout);
+  Recorder recorder(std::move(exporter), snapshot, progress);
+  Search search(options.search, seeds, {mutators(), backend.info.target}, *backend.evaluator,
+                recorder, interruption.token());
+  search.run(incumbent);
+
+  if (const std::string reason = interruption.reason(); !reason.empty()) {
+    fmt::print("Stopped by {}.\n", reason);
+  }
+  fmt::print("{}Export: {}\n", summary(search.archive(), search.lineage(), seeds, backend.info),
+             out.string());
+  return 0;
+}
+
+} // namespace evo

@@ -1,0 +1,74 @@
+#include "population/summary.hpp"
+
+#include <fmt/core.h>
+
+namespace evo {
+namespace {
+
+std::string seed_lines(const Archive& archive, const std::vector<Genome>& seeds) {
+  std::string text;
+  for (const Genome& seed : seeds) {
+    const Individual* individual = archive.find(seed.id);
+    if (individual != nullptr && individual->fitness.ok()) {
+      text += fmt::format("  {}: {:.2f}x\n", seed.seed, individual->fitness.speedup);
+    }
+  }
+  return text;
+}
+
+std::string verdict_line(const std::map<Verdict, int>& counts) {
+  std::string text;
+  for (const auto& [verdict, count] : counts) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", to_string(verdict), count);
+  }
+  return text;
+}
+
+} // namespace
+
+std::string size_table(const Fitness& fitness) {
+  std::string text;
+  for (const SizeResult& size : fitness.sizes) {
+    text += fmt::format("  {}: {:.4g} ms, the reference {:.4g} ms, {:.2f}x\n", size.size,
+                        size.median_ms, size.reference_ms, size.reference_ms / size.median_ms);
+  }
+  return text;
+}
+
+std::string trail_table(const std::vector<Step>& steps) {
+  std::string text;
+  for (const Step& step : steps) {
+    const std::string gain = step.gain ? fmt::format("{:.2f}x", *step.gain) : "-";
+    text += fmt::format("  {:>7}  {}\n", gain, to_string(step.gene));
+  }
+  return text;
+}
+
+std::string summary(const Archive& archive, const Lineage& lineage,
+                    const std::vector<Genome>& seeds, const BackendInfo& backend) {
+  const Individual* best = archive.best();
+  if (best == nullptr) {
+    return "Nothing was judged.\n";
+  }
+  const Genome& genome = best->genome;
+  std::string text = fmt::format("Best: {} of generation {}, {:.2f}x the reference ({})\n",
+                                 short_id(genome.id), best->generation, best->fitness.speedup,
+                                 backend.measured() ? "measured" : "estimated, not measured");
+  text += size_table(best->fitness);
+  text += fmt::format("Trail from {}, with each rewrite's gain:\n", genome.seed);
+  text += genome.trail.empty() ? "  none\n" : trail_table(lineage.steps(genome.id));
+  text += "Seeds:\n" + seed_lines(archive, seeds);
+  text += fmt::format("Verdicts: {}\n", verdict_line(archive.counts()));
+  return text + fmt::format("Backend: {}\n", describe(backend));
+}
+
+std::string describe(const BackendInfo& backend) {
+  if (backend.measured()) {
+    return fmt::format("cuda, {}, {}, {}, reference in {}", backend.card, backend.target.arch,
+                       backend.toolkit, backend.reference_precision);
+  }
+  return fmt::format("model of {}, {}: times are estimated, not measured", backend.target.arch,
+                     backend.toolkit);
+}
+
+} // namespace evo
