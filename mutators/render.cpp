@@ -63,6 +63,22 @@ std::string render(const Kernel& kernel, Span span, const std::vector<Edit>& edi
   return apply_edits(std::string_view(kernel.source()).substr(span.begin, span.length()), inside);
 }
 
+std::optional<std::string> operand(const Kernel& kernel, const clang::Expr& expr, Binding binding,
+                                   const std::vector<Edit>& edits) {
+  const auto span = span_of(kernel, expr.getSourceRange());
+  if (!span) {
+    return std::nullopt;
+  }
+  const clang::Expr* written = expr.IgnoreImplicit();
+  const auto* operation = llvm::dyn_cast<clang::BinaryOperator>(written);
+  const bool loose = operation == nullptr
+                         ? llvm::isa<clang::AbstractConditionalOperator>(written)
+                         : !(binding == Binding::Sum && operation->isAdditiveOp()) &&
+                               !(binding != Binding::Operand && operation->isMultiplicativeOp());
+  const std::string text = render(kernel, *span, edits);
+  return loose ? "(" + text + ")" : text;
+}
+
 unsigned line_begin(const Kernel& kernel, unsigned offset) {
   const std::size_t newline = kernel.source().rfind('\n', offset == 0 ? 0 : offset - 1);
   return offset == 0 || newline == std::string::npos ? 0 : static_cast<unsigned>(newline) + 1;
