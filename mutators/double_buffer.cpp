@@ -34,6 +34,7 @@
 #include <clang/Basic/SourceManager.h>
 
 #include "mutators/analysis/counted_loop.hpp"
+#include "mutators/analysis/first_iteration.hpp"
 #include "mutators/analysis/loops.hpp"
 #include "mutators/analysis/references.hpp"
 #include "mutators/analysis/stage_model.hpp"
@@ -50,7 +51,8 @@ namespace {
 using clang::dyn_cast;
 using clang::isa;
 
-/// The body of a single-buffered loop: load, barrier, compute, with the other barrier first or last.
+/// The body of a single-buffered loop: load, barrier, compute, with the other barrier first or
+/// last.
 struct Phases {
   std::vector<const Part*> load;
   std::vector<const Part*> compute;
@@ -104,7 +106,8 @@ bool is_defined_in(const clang::VarDecl* variable, const clang::Stmt* statement)
   return range.getBegin() <= variable->getLocation() && variable->getLocation() <= range.getEnd();
 }
 
-/// Whether an iteration's statements change a variable from outside the loop, accumulators included.
+/// Whether an iteration's statements change a variable from outside the loop, accumulators
+/// included.
 bool changes(const std::vector<Part>& body, const clang::VarDecl* variable) {
   return std::ranges::any_of(body, [&](const Part& part) {
     return std::ranges::any_of(part.accesses.list, [&](const MemoryAccess& access) {
@@ -173,13 +176,6 @@ bool is_shared_memory_used_around(const Stages& stages) {
          count(kernel) != count(accesses_of(*stages.loop));
 }
 
-/// Whether the loop has a first iteration whatever the sizes.
-bool always_runs(const Kernel& kernel, const CountedLoop& loop) {
-  const auto start = constant_value(kernel, *loop.start);
-  const auto limit = constant_value(kernel, *loop.limit);
-  return start && limit && *start < *limit;
-}
-
 /// The offset of the line before which something can be put before a declaration and its comment.
 std::optional<unsigned> offset_before(const Kernel& kernel, const clang::Decl& declaration) {
   const clang::SourceManager& sources = kernel.ast().getSourceManager();
@@ -212,7 +208,7 @@ public:
   DoubleBuffering(const Kernel& kernel, const Stages& stages, const Phases& phases,
                   const CountedLoop& loop, const TileStorage& storage)
       : kernel_(kernel), stages_(stages), phases_(phases), loop_(loop), storage_(storage),
-        names_(kernel) {}
+        always_runs_(always_has_first_iteration(kernel, *stages.kernel, loop)), names_(kernel) {}
 
   /// nullopt where a text cannot be edited, the loads cannot be split, or a tile has other uses.
   std::optional<std::vector<Edit>> edits();
@@ -225,6 +221,7 @@ private:
   bool uses_counter(const std::vector<const Part*>& parts) const;
 
   std::string prologue();
+  std::string has_next();
   std::string steady_state(const RegisterStaging& loads, const std::string& compute);
   std::string last_step(const std::string& compute, bool needs_counter);
   std::string print(const std::vector<const Part*>& parts, const std::vector<Edit>& edits);
@@ -240,6 +237,7 @@ private:
   const Phases& phases_;
   const CountedLoop& loop_;
   const TileStorage& storage_;
+  const bool always_runs_;
   Names names_;
   std::vector<Span> tile_uses_;
   std::vector<Span> counter_uses_;
@@ -366,20 +364,27 @@ std::string DoubleBuffering::prologue() {
   const bool needs_counter = uses_counter(phases_.load);
   std::string load = needs_counter ? "const " + text(loop_.loop->getInit()) + "\n" : "";
   load += print(phases_.load, on_stage("0", counter_));
-  std::string result = always_runs(kernel_, loop_)
-                           ? ""
-                           : "if (" + operand(loop_.start, Binding::Sum) + " < " +
-                                 operand(loop_.limit, Binding::Sum) + ") {\n";
+  std::string result = always_runs_ ? ""
+                                    : "if (" + operand(loop_.start, Binding::Sum) + " < " +
+                                          operand(loop_.limit, Binding::Sum) + ") {\n";
   result += phases_.begins_with_barrier ? text(phases_.barrier) + "\n" : "";
   result += in_braces(load, needs_counter || defines_variables(phases_.load));
   return result + text(phases_.barrier) + "\nint " + stage_ + " = 0;\n";
 }
 
+/// The loop's condition one step ahead. The limit exceeds the start here, so that a signed one
+/// can give way; the counter stays alone on its side and the loop a counted one.
+std::string DoubleBuffering::has_next() {
+  const std::string stride = step(Binding::Product);
+  const std::string limit = operand(loop_.limit, Binding::Sum);
+  return loop_.limit->getType()->isSignedIntegerType() ? counter_ + " < " + limit + " - " + stride
+                                                       : counter_ + " + " + stride + " < " + limit;
+}
+
 std::string DoubleBuffering::steady_state(const RegisterStaging& loads,
                                           const std::string& compute) {
   const bool braces = defines_variables(phases_.load);
-  std::string result = "for (" + text(loop_.loop->getInit()) + " " + counter_ + " + " +
-                       step(Binding::Product) + " < " + operand(loop_.limit, Binding::Sum) + "; " +
+  std::string result = "for (" + text(loop_.loop->getInit()) + " " + has_next() + "; " +
                        text(loop_.loop->getInc()) + ") {\n";
   result += "const int " + next_stage_ + " = (" + stage_ + " + 1) % " + stage_count_ + ";\n";
   if (uses_counter(phases_.load)) {
@@ -404,7 +409,7 @@ std::string DoubleBuffering::last_step(const std::string& compute, bool needs_co
   }
   result = in_braces(result + compute, needs_counter || defines_variables(phases_.compute));
   result += is_shared_memory_used_around(stages_) ? text(phases_.barrier) + "\n" : "";
-  return result + (always_runs(kernel_, loop_) ? "" : "}\n");
+  return result + (always_runs_ ? "" : "}\n");
 }
 
 std::optional<unsigned> DoubleBuffering::offset_before_loop() const {
@@ -428,9 +433,8 @@ std::optional<std::vector<Edit>> DoubleBuffering::edits() {
   const auto loop = span_of(kernel_, *loop_.loop);
   const auto before_loop = offset_before_loop();
   const auto before_kernel = offset_before(kernel_, *stages_.kernel);
-  const auto before_tiles = storage_.record == nullptr
-                                ? before_kernel
-                                : offset_before(kernel_, *storage_.record);
+  const auto before_tiles =
+      storage_.record == nullptr ? before_kernel : offset_before(kernel_, *storage_.record);
   const auto definitions = definitions_for_compute();
   if (!loop || !before_loop || !before_kernel || !before_tiles || !definitions ||
       !find_uses(*loop)) {
@@ -492,8 +496,8 @@ public:
     std::vector<Rewrite> result;
     const std::vector<DeviceLoop> loops = device_loops(kernel);
     for (const Stages& stages : find_stages(kernel)) {
-      const auto loop = std::ranges::find(loops, stages.loop,
-                                          [](const DeviceLoop& l) { return l.counted.loop; });
+      const auto loop =
+          std::ranges::find(loops, stages.loop, [](const DeviceLoop& l) { return l.counted.loop; });
       if (loop == loops.end()) {
         continue;
       }

@@ -7,6 +7,7 @@ namespace evo {
 const std::vector<const Mutator*>& mutators() {
   static const std::vector<const Mutator*> all{
       &unroll_loop(),
+      &double_buffer(),
       // end of mutators
   };
   return all;

@@ -6,6 +6,7 @@
 namespace evo {
 
 const Mutator& unroll_loop();
+const Mutator& double_buffer();
 // end of mutators
 
 } // namespace evo

@@ -9,6 +9,7 @@
 #include "mutators/rewrite.hpp"
 
 namespace clang {
+class Attr;
 class Expr;
 class SourceRange;
 class Stmt;
@@ -47,5 +48,8 @@ std::optional<std::string> operand(const Kernel& kernel, const clang::Expr& expr
 
 /// The offset of the first byte of the line that `offset` is on.
 unsigned line_begin(const Kernel& kernel, unsigned offset);
+
+/// The line of a pragma, with its newline; nullopt where it is not `#pragma` on one whole line.
+std::optional<Span> pragma_line(const Kernel& kernel, const clang::Attr& pragma);
 
 } // namespace evo

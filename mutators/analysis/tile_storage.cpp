@@ -52,12 +52,13 @@ bool is_only_a_view(const clang::Stmt* statement, const clang::VarDecl* memory,
       }
       const clang::Expr* view = variable->getInit()->IgnoreParenCasts();
       if (const auto* unary = dyn_cast<clang::UnaryOperator>(view)) {
-        view = unary->getOpcode() == clang::UO_Deref ? unary->getSubExpr()->IgnoreParenCasts() : view;
+        view =
+            unary->getOpcode() == clang::UO_Deref ? unary->getSubExpr()->IgnoreParenCasts() : view;
       }
-      const clang::QualType type = variable->getType()->isReferenceType() ||
-                                           variable->getType()->isPointerType()
-                                       ? variable->getType()->getPointeeType()
-                                       : variable->getType();
+      const clang::QualType type =
+          variable->getType()->isReferenceType() || variable->getType()->isPointerType()
+              ? variable->getType()->getPointeeType()
+              : variable->getType();
       return clang::isa<clang::DeclRefExpr>(view) && type->getAsRecordDecl() == record;
     }
   }
@@ -112,8 +113,8 @@ bool follows_size(const Kernel& kernel, const clang::Expr* expr, const clang::Re
 }
 
 /// Whether `statement` raises the kernel's limit to the struct's size.
-bool opts_in(const Kernel& kernel, const clang::Stmt* statement, const clang::FunctionDecl* function,
-             const clang::RecordDecl* record) {
+bool opts_in(const Kernel& kernel, const clang::Stmt* statement,
+             const clang::FunctionDecl* function, const clang::RecordDecl* record) {
   if (statement == nullptr) {
     return false;
   }
@@ -149,14 +150,13 @@ std::optional<TileStorage> find_tile_storage(const Kernel& kernel, const Stages&
         is_dynamic(tile.variable) != storage.dynamic) {
       return std::nullopt;
     }
-    storage.tiles.push_back(tile.member == nullptr
-                                ? static_cast<const clang::ValueDecl*>(tile.variable)
-                                : tile.member);
+    storage.tiles.push_back(
+        tile.member == nullptr ? static_cast<const clang::ValueDecl*>(tile.variable) : tile.member);
     storage.tile_bytes += bytes_of(kernel, storage.tiles.back()->getType());
   }
   const bool named = std::ranges::all_of(shared, [&](const Memory& memory) {
-    const bool same_block = memory.variable == first.variable ||
-                            (storage.dynamic && is_dynamic(memory.variable));
+    const bool same_block =
+        memory.variable == first.variable || (storage.dynamic && is_dynamic(memory.variable));
     return storage.record == nullptr || !same_block ||
            (memory.variable == first.variable && memory.member != nullptr &&
             memory.member->getParent() == storage.record);
@@ -164,9 +164,9 @@ std::optional<TileStorage> find_tile_storage(const Kernel& kernel, const Stages&
   if (!named || (storage.record != nullptr && storage.record->isUnion())) {
     return std::nullopt;
   }
-  if (storage.dynamic && (storage.record == nullptr ||
-                          mention_count(stages.kernel->getBody(), first.variable) != 1 ||
-                          !is_only_a_view(stages.kernel->getBody(), first.variable, storage.record))) {
+  if (storage.dynamic &&
+      (storage.record == nullptr || mention_count(stages.kernel->getBody(), first.variable) != 1 ||
+       !is_only_a_view(stages.kernel->getBody(), first.variable, storage.record))) {
     return std::nullopt;
   }
   return storage;
@@ -182,7 +182,8 @@ bool can_grow(const Kernel& kernel, const Stages& stages, const TileStorage& sto
   std::vector<Launch> launches = find_launches(kernel);
   std::erase_if(launches, [&](const Launch& launch) { return launch.kernel != stages.kernel; });
   const bool follows = std::ranges::all_of(launches, [&](const Launch& launch) {
-    return launch.shared_bytes != nullptr && follows_size(kernel, launch.shared_bytes, storage.record);
+    return launch.shared_bytes != nullptr &&
+           follows_size(kernel, launch.shared_bytes, storage.record);
   });
   return !launches.empty() && follows &&
          storage.static_bytes + dynamic_bytes <= kernel.target().shared_bytes_per_block &&
