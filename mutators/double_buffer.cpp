@@ -377,8 +377,11 @@ std::string DoubleBuffering::prologue() {
 std::string DoubleBuffering::has_next() {
   const std::string stride = step(Binding::Product);
   const std::string limit = operand(loop_.limit, Binding::Sum);
-  return loop_.limit->getType()->isSignedIntegerType() ? counter_ + " < " + limit + " - " + stride
-                                                       : counter_ + " + " + stride + " < " + limit;
+  const bool is_signed = loop_.counter->getType()->isSignedIntegerType() &&
+                         loop_.limit->getType()->isSignedIntegerType() &&
+                         (loop_.step == nullptr || loop_.step->getType()->isSignedIntegerType());
+  return is_signed ? counter_ + " < " + limit + " - " + stride
+                   : counter_ + " + " + stride + " < " + limit;
 }
 
 std::string DoubleBuffering::steady_state(const RegisterStaging& loads,
