@@ -18,8 +18,8 @@
 // Precondition: a counted loop (`<`, constant positive step) with two barriers of its own between
 // loads and computation. The loads write the tiles by plain assignments and depend on nothing that
 // the loop changes but its counter; the computation writes registers only; nothing leaves an
-// iteration early; the tiles are used in this loop alone and may grow (analysis/tile_storage.hpp).
-// A double-buffered loop has one barrier, so it is not taken again.
+// iteration early; the tiles are used in this loop alone and may double
+// (analysis/tile_storage.hpp). A double-buffered loop has one barrier, so it is not taken again.
 //
 // Expected gain: global memory's latency hides behind the computation and one barrier of two goes;
 // it costs registers for a tile's share and twice the shared memory.
@@ -220,8 +220,13 @@ private:
   std::optional<std::vector<const Part*>> definitions_for_compute() const;
   bool uses_counter(const std::vector<const Part*>& parts) const;
 
+  std::string alignment_assertions() const;
   std::string prologue();
   std::string has_next();
+  std::string last_counter();
+  std::string counter_type() const {
+    return loop_.counter->getType().getUnqualifiedType().getAsString();
+  }
   std::string steady_state(const RegisterStaging& loads, const std::string& compute);
   std::string last_step(const std::string& compute, bool needs_counter);
   std::string print(const std::vector<const Part*>& parts, const std::vector<Edit>& edits);
@@ -360,13 +365,29 @@ std::optional<std::vector<const Part*>> DoubleBuffering::definitions_for_compute
   return kept;
 }
 
+/// What wide accesses rely on, should the tiles change.
+std::string DoubleBuffering::alignment_assertions() const {
+  std::string result;
+  for (const clang::ValueDecl* tile : storage_.tiles) {
+    const auto* element = tile->getType()->getBaseElementTypeUnsafe();
+    if (storage_.alignment > kernel_.ast().getTypeAlignInChars(element).getQuantity()) {
+      const std::string scope =
+          storage_.record == nullptr ? "" : storage_.record->getNameAsString() + "::";
+      result += "static_assert(sizeof(" + scope + tile->getNameAsString() + "[0]) % " +
+                std::to_string(storage_.alignment) + " == 0);\n";
+    }
+  }
+  return result;
+}
+
 std::string DoubleBuffering::prologue() {
   const bool needs_counter = uses_counter(phases_.load);
   std::string load = needs_counter ? "const " + text(loop_.loop->getInit()) + "\n" : "";
   load += print(phases_.load, on_stage("0", counter_));
-  std::string result = always_runs_ ? ""
-                                    : "if (" + operand(loop_.start, Binding::Sum) + " < " +
-                                          operand(loop_.limit, Binding::Sum) + ") {\n";
+  std::string result = alignment_assertions();
+  result += always_runs_ ? ""
+                         : "if (" + operand(loop_.start, Binding::Sum) + " < " +
+                               operand(loop_.limit, Binding::Sum) + ") {\n";
   result += phases_.begins_with_barrier ? text(phases_.barrier) + "\n" : "";
   result += in_braces(load, needs_counter || defines_variables(phases_.load));
   return result + text(phases_.barrier) + "\nint " + stage_ + " = 0;\n";
@@ -391,24 +412,31 @@ std::string DoubleBuffering::steady_state(const RegisterStaging& loads,
                        text(loop_.loop->getInc()) + ") {\n";
   result += "const int " + next_stage_ + " = (" + stage_ + " + 1) % " + stage_count_ + ";\n";
   if (uses_counter(phases_.load)) {
-    result += "const " + loop_.counter->getType().getUnqualifiedType().getAsString() + " " +
-              next_counter_ + " = " + counter_ + " + " + step(Binding::Product) + ";\n";
+    result += "const " + counter_type() + " " + next_counter_ + " = " + counter_ + " + " +
+              step(Binding::Product) + ";\n";
   }
   result += loads.registers + in_braces(loads.fetch, braces) + compute;
   result += in_braces(loads.store, braces) + text(phases_.barrier) + "\n";
   return result + stage_ + " = " + next_stage_ + ";\n}\n";
 }
 
+/// The counter's value in the last iteration.
+std::string DoubleBuffering::last_counter() {
+  const std::string limit = operand(loop_.limit, Binding::Sum);
+  const std::string start = operand(loop_.start, Binding::Operand);
+  const std::string stride = step(Binding::Operand);
+  if (loop_.step_value == 1) {
+    return limit + " - 1";
+  }
+  return constant_value(kernel_, *loop_.start) == 0
+             ? "(" + limit + " - 1) / " + stride + " * " + stride
+             : start + " + (" + limit + " - 1 - " + start + ") / " + stride + " * " + stride;
+}
+
 std::string DoubleBuffering::last_step(const std::string& compute, bool needs_counter) {
   std::string result;
   if (needs_counter) {
-    const bool from_zero = constant_value(kernel_, *loop_.start) == 0;
-    const std::string start = operand(loop_.start, Binding::Operand);
-    const std::string stride = step(Binding::Operand);
-    result += "const " + loop_.counter->getType().getUnqualifiedType().getAsString() + " " +
-              counter_ + " = " + (from_zero ? "(" : start + " + (") +
-              operand(loop_.limit, Binding::Sum) + " - 1" + (from_zero ? "" : " - " + start) +
-              ") / " + stride + " * " + stride + ";\n";
+    result += "const " + counter_type() + " " + counter_ + " = " + last_counter() + ";\n";
   }
   result = in_braces(result + compute, needs_counter || defines_variables(phases_.compute));
   result += is_shared_memory_used_around(stages_) ? text(phases_.barrier) + "\n" : "";
@@ -450,7 +478,8 @@ std::optional<std::vector<Edit>> DoubleBuffering::edits() {
     return std::nullopt;
   }
   std::vector<Edit> edits{
-      {*before_tiles, 0, "constexpr int " + stage_count_ + " = 2;\n\n"},
+      {*before_tiles, 0,
+       "constexpr int " + stage_count_ + " = 2;\nstatic_assert(" + stage_count_ + " == 2);\n\n"},
       {*before_kernel, 0, loads->constants + (loads->constants.empty() ? "" : "\n")}};
   for (const clang::ValueDecl* tile : storage_.tiles) {
     const auto name = span_of(kernel_, clang::SourceRange(tile->getLocation()));
@@ -475,8 +504,7 @@ std::optional<std::vector<Edit>> double_buffered(const Kernel& kernel, const Sta
   const auto storage = find_tile_storage(kernel, stages);
   const bool legal = phases && loop && storage && is_invariant(stages, *loop->start) &&
                      is_invariant(stages, *loop->limit) && loads_independently(stages, *phases) &&
-                     computes_in_registers(*phases) &&
-                     can_grow(kernel, stages, *storage, storage->tile_bytes);
+                     computes_in_registers(*phases) && can_double(kernel, stages, *storage);
   return legal ? DoubleBuffering(kernel, stages, *phases, *loop, *storage).edits() : std::nullopt;
 }
 

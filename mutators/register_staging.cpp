@@ -22,19 +22,23 @@ using clang::isa;
 
 /// place = value
 struct Assignment {
+  const clang::Stmt* statement = nullptr;
   const clang::Expr* place = nullptr;
   const clang::Expr* value = nullptr;
   bool compound = false;
 };
 
 std::optional<Assignment> assignment(const clang::Stmt* statement) {
+  if (const auto* cleanups = dyn_cast<clang::ExprWithCleanups>(statement)) {
+    statement = cleanups->getSubExpr();
+  }
   const auto* binary = dyn_cast<clang::BinaryOperator>(statement);
   if (binary != nullptr && binary->isAssignmentOp()) {
-    return Assignment{binary->getLHS(), binary->getRHS(), binary->isCompoundAssignmentOp()};
+    return Assignment{binary, binary->getLHS(), binary->getRHS(), binary->isCompoundAssignmentOp()};
   }
   const auto* call = dyn_cast<clang::CXXOperatorCallExpr>(statement);
   if (call != nullptr && call->getOperator() == clang::OO_Equal && call->getNumArgs() == 2) {
-    return Assignment{call->getArg(0), call->getArg(1)};
+    return Assignment{call, call->getArg(0), call->getArg(1)};
   }
   return std::nullopt;
 }
@@ -166,7 +170,7 @@ bool LoadSplitter::analyse(const clang::Stmt* statement) {
 
 bool LoadSplitter::analyse_assignment(const clang::Stmt* statement, const Assignment& assigned) {
   const Memory target = memory_of(*assigned.place);
-  writers_.insert(statement);
+  writers_.insert(assigned.statement);
   if (target.space == Space::Shared && !assigned.compound &&
       !assigned.place->getType().isVolatileQualified()) {
     add_site(statement, assigned, target);

@@ -25,14 +25,11 @@ bool is_dynamic(const clang::VarDecl* variable) {
   return variable->hasExternalStorage() && variable->getType()->isIncompleteType();
 }
 
-/// The shared memory that the kernel touches, tiles or not.
-std::vector<Memory> shared_memory_of(const clang::FunctionDecl& kernel) {
-  std::vector<Memory> result;
-  for (const MemoryAccess& access : accesses_of(*kernel.getBody()).list) {
-    if (access.memory.space == Space::Shared) {
-      result.push_back(access.memory);
-    }
-  }
+/// The kernel's accesses to shared memory, tiles or not.
+std::vector<MemoryAccess> shared_accesses(const clang::FunctionDecl& kernel) {
+  std::vector<MemoryAccess> result = accesses_of(*kernel.getBody()).list;
+  std::erase_if(result,
+                [](const MemoryAccess& access) { return access.memory.space != Space::Shared; });
   return result;
 }
 
@@ -79,15 +76,42 @@ std::size_t mention_count(const clang::Stmt* statement, const clang::VarDecl* va
   return count;
 }
 
-std::int64_t static_bytes_of(const Kernel& kernel, const std::vector<Memory>& shared) {
+std::int64_t static_bytes_of(const Kernel& kernel, const std::vector<MemoryAccess>& shared) {
   std::set<const clang::VarDecl*> counted;
   std::int64_t bytes = 0;
-  for (const Memory& memory : shared) {
-    if (!is_dynamic(memory.variable) && counted.insert(memory.variable).second) {
-      bytes += bytes_of(kernel, memory.variable->getType());
+  for (const MemoryAccess& access : shared) {
+    const clang::VarDecl* variable = access.memory.variable;
+    if (!is_dynamic(variable) && counted.insert(variable).second) {
+      bytes += bytes_of(kernel, variable->getType());
     }
   }
   return bytes;
+}
+
+/// A float4 access needs 16 wherever it goes, whatever the array is declared as.
+std::int64_t alignment_of(const Kernel& kernel, const std::vector<MemoryAccess>& shared) {
+  std::int64_t strictest = 1;
+  for (const MemoryAccess& access : shared) {
+    if (access.place != nullptr) {
+      const clang::QualType type = access.place->getType();
+      const clang::QualType touched = type->isPointerType() ? type->getPointeeType() : type;
+      const auto alignment = kernel.ast().getTypeAlignInChars(touched).getQuantity();
+      strictest = std::max<std::int64_t>(strictest, alignment);
+    }
+  }
+  return strictest;
+}
+
+/// Whether every access to the memory block of the tiles goes through a member of their struct.
+bool only_members(const TileStorage& storage, const clang::VarDecl* block,
+                  const std::vector<MemoryAccess>& shared) {
+  return std::ranges::all_of(shared, [&](const MemoryAccess& access) {
+    const Memory& memory = access.memory;
+    const bool same_block =
+        memory.variable == block || (storage.dynamic && is_dynamic(memory.variable));
+    return !same_block || (memory.variable == block && memory.member != nullptr &&
+                           memory.member->getParent() == storage.record);
+  });
 }
 
 /// sizeof(record), a constant initialised with it, or a sum with it and nothing negative.
@@ -138,42 +162,44 @@ std::optional<TileStorage> find_tile_storage(const Kernel& kernel, const Stages&
   if (stages.tiles.empty()) {
     return std::nullopt;
   }
-  const std::vector<Memory> shared = shared_memory_of(*stages.kernel);
-  const Memory& first = stages.tiles.front();
-  TileStorage storage;
-  storage.record = first.member == nullptr ? nullptr : first.member->getParent();
-  storage.dynamic = is_dynamic(first.variable);
-  storage.static_bytes = static_bytes_of(kernel, shared);
+  const std::vector<MemoryAccess> shared = shared_accesses(*stages.kernel);
+  const clang::VarDecl* block = stages.tiles.front().variable;
+  const auto record_of = [](const Memory& tile) {
+    return tile.member == nullptr ? nullptr : tile.member->getParent();
+  };
+  TileStorage storage{.tiles = {},
+                      .record = record_of(stages.tiles.front()),
+                      .dynamic = is_dynamic(block),
+                      .static_bytes = static_bytes_of(kernel, shared),
+                      .alignment = alignment_of(kernel, shared)};
   for (const Memory& tile : stages.tiles) {
-    const clang::RecordDecl* record = tile.member == nullptr ? nullptr : tile.member->getParent();
-    if (record != storage.record || (record != nullptr && tile.variable != first.variable) ||
-        is_dynamic(tile.variable) != storage.dynamic) {
+    if (record_of(tile) != storage.record ||
+        (tile.variable != block && (storage.record != nullptr || is_dynamic(tile.variable)))) {
       return std::nullopt;
     }
     storage.tiles.push_back(
         tile.member == nullptr ? static_cast<const clang::ValueDecl*>(tile.variable) : tile.member);
-    storage.tile_bytes += bytes_of(kernel, storage.tiles.back()->getType());
   }
-  const bool named = std::ranges::all_of(shared, [&](const Memory& memory) {
-    const bool same_block =
-        memory.variable == first.variable || (storage.dynamic && is_dynamic(memory.variable));
-    return storage.record == nullptr || !same_block ||
-           (memory.variable == first.variable && memory.member != nullptr &&
-            memory.member->getParent() == storage.record);
-  });
-  if (!named || (storage.record != nullptr && storage.record->isUnion())) {
+  if (storage.record != nullptr &&
+      (storage.record->isUnion() || !only_members(storage, block, shared))) {
     return std::nullopt;
   }
-  if (storage.dynamic &&
-      (storage.record == nullptr || mention_count(stages.kernel->getBody(), first.variable) != 1 ||
-       !is_only_a_view(stages.kernel->getBody(), first.variable, storage.record))) {
-    return std::nullopt;
-  }
-  return storage;
+  const clang::Stmt* body = stages.kernel->getBody();
+  const bool reached_by_name =
+      !storage.dynamic || (storage.record != nullptr && mention_count(body, block) == 1 &&
+                           is_only_a_view(body, block, storage.record));
+  return reached_by_name ? std::optional(storage) : std::nullopt;
 }
 
-bool can_grow(const Kernel& kernel, const Stages& stages, const TileStorage& storage,
-              std::int64_t more) {
+bool can_double(const Kernel& kernel, const Stages& stages, const TileStorage& storage) {
+  std::int64_t more = 0;
+  for (const clang::ValueDecl* tile : storage.tiles) {
+    const std::int64_t bytes = bytes_of(kernel, tile->getType());
+    if (bytes % storage.alignment != 0) {
+      return false;
+    }
+    more += bytes;
+  }
   if (!storage.dynamic) {
     return storage.static_bytes + more <= default_shared_bytes;
   }

@@ -20,8 +20,8 @@ struct TileStorage {
   std::vector<const clang::ValueDecl*> tiles; // variable or member, in the order of Stages::tiles
   const clang::RecordDecl* record = nullptr;  // the struct; nullptr: no tile is a member
   bool dynamic = false;                       // behind extern __shared__
-  std::int64_t tile_bytes = 0;                // of all tiles
   std::int64_t static_bytes = 0;              // of all of the kernel's own __shared__ variables
+  std::int64_t alignment = 1;                 // the strictest that an access to shared memory needs
 };
 
 /// nullopt unless the tiles' memory is reached by their names alone: all in one struct or none, the
@@ -29,10 +29,9 @@ struct TileStorage {
 /// view of it, copy of it or unnamed access to it anywhere in the kernel.
 std::optional<TileStorage> find_tile_storage(const Kernel& kernel, const Stages& stages);
 
-/// Whether the tiles may take `more` bytes: the block stays within the target's shared memory (48
-/// KiB of it static), and every launch asks for the dynamic part by sizeof of the struct, with
-/// cudaFuncSetAttribute where it is needed.
-bool can_grow(const Kernel& kernel, const Stages& stages, const TileStorage& storage,
-              std::int64_t more);
+/// Whether the tiles may take as many bytes again, each behind itself: what is aligned stays so,
+/// the block stays within the target's shared memory (48 KiB of it static), and every launch asks
+/// for the dynamic part by sizeof of the struct, with cudaFuncSetAttribute where it is needed.
+bool can_double(const Kernel& kernel, const Stages& stages, const TileStorage& storage);
 
 } // namespace evo
