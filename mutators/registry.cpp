@@ -10,6 +10,7 @@ const std::vector<const Mutator*>& mutators() {
       &unroll_loop(),
       &fuse_epilogue(),
       &reshape_tile(),
+      &double_buffer(),
       // end of mutators
       // clang-format on
   };

@@ -8,6 +8,7 @@ namespace evo {
 const Mutator& unroll_loop();
 const Mutator& fuse_epilogue();
 const Mutator& reshape_tile();
+const Mutator& double_buffer();
 // end of mutators
 
 } // namespace evo
