@@ -409,7 +409,7 @@ private:
       if (part == nullptr) {
         return false;
       }
-      column = combine(column, *part, lanes, std::plus<>());
+      column = combine(column, *part, std::plus<std::int64_t>());
     }
     for (std::size_t lane = 0; row != nullptr && lane < lanes; ++lane) {
       if (active[lane]) {
