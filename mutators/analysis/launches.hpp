@@ -1,8 +1,12 @@
 // The launches of a kernel file: what its extern "C" entry starts, in order and with what.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <variant>
 #include <vector>
 
+#include "mutators/analysis/evaluator.hpp"
 #include "mutators/kernel.hpp"
 
 namespace clang {
@@ -32,5 +36,38 @@ const clang::FunctionDecl* find_entry(const Kernel& kernel);
 /// without an entry. A launch whose kernel has no body in this file makes the list empty too: what
 /// is not seen whole is not seen.
 std::vector<Launch> find_launches(const Kernel& kernel);
+
+/// A launch as one call of the entry makes it.
+struct EvaluatedLaunch {
+  Launch launch;
+  Extent3 grid;
+  Extent3 block;
+  std::int64_t shared_bytes = 0;   // dynamic
+  std::int64_t shared_limit = 0;   // what cudaFuncSetAttribute allowed before; 48 KiB without it
+  std::vector<Argument> arguments; // a Buffer's id is the index of the entry's pointer parameter
+
+  /// One block of it.
+  Block block_at(Extent3 index) const;
+};
+
+/// What the entry launches, in order, when its integer parameters are `dims` (in their order) and
+/// the constants have the assigned values. Calls of the runtime count as successful. Empty where
+/// the entry returns before it launches anything.
+std::variant<std::vector<EvaluatedLaunch>, Failure>
+evaluate_launches(const Kernel& kernel, const std::vector<std::int64_t>& dims,
+                  const Assignment& values = {});
+
+/// Values of the entry's integer parameters under which it launches.
+struct EntryDims {
+  std::vector<std::optional<std::int64_t>>
+      fixed; // one per parameter; nullopt: the size that varies
+
+  std::vector<std::int64_t> at(std::int64_t size) const;
+};
+
+/// Finds by evaluation which parameters may vary: as many as possible, the others have the value
+/// of one of the file's constants (a rank on which the entry insists). nullopt when nothing is
+/// launched either way.
+std::optional<EntryDims> find_dims(const Kernel& kernel);
 
 } // namespace evo
