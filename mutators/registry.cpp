@@ -9,6 +9,7 @@ const std::vector<const Mutator*>& mutators() {
       // clang-format off: one line each
       &unroll_loop(),
       &fuse_epilogue(),
+      &double_buffer(),
       // end of mutators
       // clang-format on
   };

@@ -7,6 +7,7 @@ namespace evo {
 
 const Mutator& unroll_loop();
 const Mutator& fuse_epilogue();
+const Mutator& double_buffer();
 // end of mutators
 
 } // namespace evo

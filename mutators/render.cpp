@@ -1,6 +1,7 @@
 #include "mutators/render.hpp"
 
 #include <clang/AST/ASTContext.h>
+#include <clang/AST/Attr.h>
 #include <clang/AST/Expr.h>
 #include <clang/AST/Stmt.h>
 #include <clang/Basic/SourceManager.h>
@@ -63,9 +64,38 @@ std::string render(const Kernel& kernel, Span span, const std::vector<Edit>& edi
   return apply_edits(std::string_view(kernel.source()).substr(span.begin, span.length()), inside);
 }
 
+std::optional<std::string> operand(const Kernel& kernel, const clang::Expr& expr, Binding binding,
+                                   const std::vector<Edit>& edits) {
+  const auto span = span_of(kernel, expr.getSourceRange());
+  if (!span) {
+    return std::nullopt;
+  }
+  const clang::Expr* written = expr.IgnoreImplicit();
+  const auto* operation = llvm::dyn_cast<clang::BinaryOperator>(written);
+  const bool loose = operation == nullptr
+                         ? llvm::isa<clang::AbstractConditionalOperator>(written)
+                         : !(binding == Binding::Sum && operation->isAdditiveOp()) &&
+                               !(binding != Binding::Operand && operation->isMultiplicativeOp());
+  const std::string text = render(kernel, *span, edits);
+  return loose ? "(" + text + ")" : text;
+}
+
 unsigned line_begin(const Kernel& kernel, unsigned offset) {
   const std::size_t newline = kernel.source().rfind('\n', offset == 0 ? 0 : offset - 1);
   return offset == 0 || newline == std::string::npos ? 0 : static_cast<unsigned>(newline) + 1;
+}
+
+std::optional<Span> pragma_line(const Kernel& kernel, const clang::Attr& pragma) {
+  const auto token = span_of(kernel, clang::SourceRange(pragma.getLocation()));
+  if (!token) {
+    return std::nullopt;
+  }
+  const std::string& source = kernel.source();
+  const unsigned begin = line_begin(kernel, token->begin);
+  const std::size_t newline = source.find('\n', begin);
+  const bool whole = newline != std::string::npos && source[newline - 1] != '\\' &&
+                     source[source.find_first_not_of(" \t", begin)] == '#';
+  return whole ? std::optional(Span{begin, static_cast<unsigned>(newline) + 1}) : std::nullopt;
 }
 
 } // namespace evo

@@ -9,6 +9,8 @@
 #include "mutators/rewrite.hpp"
 
 namespace clang {
+class Attr;
+class Expr;
 class SourceRange;
 class Stmt;
 } // namespace clang
@@ -36,7 +38,18 @@ std::optional<Span> span_of(const Kernel& kernel, const clang::Stmt& statement);
 /// The text of a span after those of `edits` that lie in it; the others are ignored.
 std::string render(const Kernel& kernel, Span span, const std::vector<Edit>& edits = {});
 
+/// The loosest operation that needs no parentheses where an expression is put.
+enum class Binding { Sum, Product, Operand };
+
+/// The text of an expression, in parentheses where it binds less tightly than `binding`; nullopt
+/// like span_of.
+std::optional<std::string> operand(const Kernel& kernel, const clang::Expr& expr, Binding binding,
+                                   const std::vector<Edit>& edits = {});
+
 /// The offset of the first byte of the line that `offset` is on.
 unsigned line_begin(const Kernel& kernel, unsigned offset);
+
+/// The line of a pragma, with its newline; nullopt where it is not `#pragma` on one whole line.
+std::optional<Span> pragma_line(const Kernel& kernel, const clang::Attr& pragma);
 
 } // namespace evo

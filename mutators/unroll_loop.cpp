@@ -56,20 +56,6 @@ std::int64_t inner_copies(const Kernel& kernel, const DeviceLoop& outer,
   return most;
 }
 
-/// The line of a pragma, with its newline; nullopt where it is not `#pragma` on one whole line.
-std::optional<Span> pragma_line(const Kernel& kernel, const clang::Attr& pragma) {
-  const auto token = span_of(kernel, clang::SourceRange(pragma.getLocation()));
-  if (!token) {
-    return std::nullopt;
-  }
-  const std::string& source = kernel.source();
-  const unsigned begin = line_begin(kernel, token->begin);
-  const std::size_t newline = source.find('\n', begin);
-  const bool whole = newline != std::string::npos && source[newline - 1] != '\\' &&
-                     source[source.find_first_not_of(" \t", begin)] == '#';
-  return whole ? std::optional(Span{begin, static_cast<unsigned>(newline) + 1}) : std::nullopt;
-}
-
 /// "4", "full": what stands after "unroll" in a label; empty for a pragma of another kind.
 std::string choice_of(const Kernel& kernel, const clang::Attr& attribute) {
   const auto* hint = clang::dyn_cast<clang::LoopHintAttr>(&attribute);

@@ -2,6 +2,7 @@
 
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/Decl.h>
+#include <clang/AST/Expr.h>
 #include <clang/AST/Stmt.h>
 #include <gtest/gtest.h>
 
@@ -54,6 +55,18 @@ TEST(Render, RefusesWhatAMacroWrote) {
                               "__global__ void f(float *p) { STORE; p[1] = 2.0f; }\n");
   EXPECT_EQ(text(kernel, body(kernel)[0]), "none");
   EXPECT_EQ(text(kernel, body(kernel)[1]), "p[1] = 2.0f;");
+}
+
+TEST(Render, PutsParenthesesWhereAnOperandNeedsThem) {
+  const Kernel kernel = parse("__global__ void f(int a, int b) { a + b; a *b; a ? a : b; a; }\n");
+  std::string text;
+  for (const clang::Stmt* statement : body(kernel)) {
+    for (const Binding binding : {Binding::Sum, Binding::Product, Binding::Operand}) {
+      text += *operand(kernel, *llvm::dyn_cast<clang::Expr>(statement), binding) + ", ";
+    }
+  }
+  EXPECT_EQ(text, "a + b, (a + b), (a + b), a *b, a *b, (a *b), "
+                  "(a ? a : b), (a ? a : b), (a ? a : b), a, a, a, ");
 }
 
 TEST(Render, FindsTheBeginOfALine) {

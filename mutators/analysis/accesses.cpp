@@ -6,6 +6,7 @@
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/Attr.h>
 #include <clang/AST/Decl.h>
+#include <clang/AST/DeclCXX.h>
 #include <clang/AST/Expr.h>
 #include <clang/AST/ExprCXX.h>
 #include <clang/AST/Stmt.h>
@@ -48,6 +49,13 @@ Memory memory_of_variable(const clang::VarDecl* variable) {
   return {global ? Space::Global : Space::Register, variable};
 }
 
+/// The constructor call that Clang gives a variable of struct type without an initialiser.
+bool does_nothing(const clang::Expr* initialiser) {
+  const auto* construction = dyn_cast<clang::CXXConstructExpr>(initialiser);
+  return construction != nullptr && construction->getNumArgs() == 0 &&
+         construction->getConstructor()->isTrivial();
+}
+
 class Collector {
 public:
   void visit(const clang::Stmt* statement);
@@ -67,6 +75,7 @@ private:
   void define(const clang::DeclStmt* statement);
   void touch(const clang::Expr* place, bool reads, bool writes,
              const clang::Stmt* statement = nullptr, std::optional<Memory> source = {});
+  void add(MemoryAccess access);
   void give_up(const clang::Stmt* statement) {
     result.opaque = result.opaque != nullptr ? result.opaque : statement;
   }
@@ -136,6 +145,16 @@ Memory Collector::owner(const clang::Expr* expr) const {
   return {};
 }
 
+void Collector::add(MemoryAccess access) {
+  const bool local_to_call = access.memory.space == Space::Register &&
+                             std::ranges::any_of(calls_, [&](const clang::FunctionDecl* callee) {
+                               return access.memory.variable->getDeclContext() == callee;
+                             });
+  if (!local_to_call) {
+    result.list.push_back(std::move(access));
+  }
+}
+
 void Collector::touch(const clang::Expr* place, bool reads, bool writes,
                       const clang::Stmt* statement, std::optional<Memory> source) {
   const auto* choice = dyn_cast<clang::ConditionalOperator>(place->IgnoreParenImpCasts());
@@ -146,7 +165,7 @@ void Collector::touch(const clang::Expr* place, bool reads, bool writes,
     return;
   }
   visit_place(place);
-  result.list.push_back({owner(place), reads, writes, place, statement, source});
+  add({owner(place), reads, writes, place, statement, source});
 }
 
 /// The index expressions and pointers that an lvalue or address is computed from.
@@ -180,7 +199,9 @@ void Collector::visit_place(const clang::Expr* expr) {
 /// the farthest memory that the value comes from.
 Memory Collector::visit_value(const clang::Expr* expr) {
   const std::size_t before = result.list.size();
-  if (expr->isGLValue()) {
+  if (const auto* temporary = dyn_cast<clang::MaterializeTemporaryExpr>(expr)) {
+    visit(temporary->getSubExpr());
+  } else if (expr->isGLValue()) {
     touch(expr, true, false);
   } else {
     visit(expr);
@@ -204,7 +225,8 @@ void Collector::visit_children(const clang::Stmt* statement) {
 void Collector::define(const clang::DeclStmt* statement) {
   for (const clang::Decl* decl : statement->decls()) {
     const auto* variable = dyn_cast<clang::VarDecl>(decl);
-    if (variable == nullptr || variable->getInit() == nullptr) {
+    if (variable == nullptr || variable->getInit() == nullptr ||
+        does_nothing(variable->getInit())) {
       continue;
     }
     if (variable->getType()->isReferenceType()) {
@@ -212,7 +234,7 @@ void Collector::define(const clang::DeclStmt* statement) {
       continue;
     }
     const Memory source = visit_value(variable->getInit());
-    result.list.push_back({memory_of_variable(variable), false, true, nullptr, statement, source});
+    add({memory_of_variable(variable), false, true, nullptr, statement, source});
   }
 }
 

@@ -49,10 +49,10 @@ struct Accesses {
   const clang::Stmt* opaque = nullptr;
 };
 
-/// All accesses in `statement`, those of the functions it calls included. References and pointers
-/// are followed to what they were initialised with, through arguments too, and also where a
-/// struct is laid over `extern __shared__` memory by reinterpret_cast. A function declared by
-/// CUDA's header touches what its pointer arguments point to and nothing else.
+/// All accesses in `statement`, with those of the functions it calls except to their own variables.
+/// References and pointers are followed to what they were initialised with, through arguments too,
+/// and also where a struct is laid over `extern __shared__` memory by reinterpret_cast. A function
+/// declared by CUDA's header touches what its pointer arguments point to and nothing else.
 Accesses accesses_of(const clang::Stmt& statement);
 
 /// The owner of the memory that an lvalue or a pointer refers to.

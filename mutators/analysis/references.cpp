@@ -1,0 +1,54 @@
+#include "mutators/analysis/references.hpp"
+
+#include <algorithm>
+
+#include <clang/AST/ASTContext.h>
+#include <clang/AST/RecursiveASTVisitor.h>
+
+namespace evo {
+namespace {
+
+class Collector : public clang::RecursiveASTVisitor<Collector> {
+public:
+  Collector(const Kernel& kernel, const clang::ValueDecl& declaration)
+      : kernel_(kernel), declaration_(declaration) {}
+
+  bool VisitDeclRefExpr(clang::DeclRefExpr* use) { return add(use->getDecl(), use->getLocation()); }
+  bool VisitMemberExpr(clang::MemberExpr* use) {
+    return add(use->getMemberDecl(), use->getMemberLoc());
+  }
+
+  std::vector<Span> found;
+  bool in_macro = false;
+
+private:
+  bool add(const clang::ValueDecl* used, clang::SourceLocation location) {
+    if (used->getCanonicalDecl() == declaration_.getCanonicalDecl()) {
+      const auto span = span_of(kernel_, clang::SourceRange(location));
+      in_macro = in_macro || !span;
+      found.push_back(span.value_or(Span{}));
+    }
+    return true;
+  }
+
+  const Kernel& kernel_;
+  const clang::ValueDecl& declaration_;
+};
+
+} // namespace
+
+std::optional<std::vector<Span>> references(const Kernel& kernel,
+                                            const clang::ValueDecl& declaration) {
+  Collector collector(kernel, declaration);
+  collector.TraverseDecl(kernel.ast().getTranslationUnitDecl());
+  if (collector.in_macro) {
+    return std::nullopt;
+  }
+  // An expression may stand in the AST twice (x[i] += 1 once parsed, once analysed).
+  std::ranges::sort(collector.found, {}, &Span::begin);
+  const auto repeated = std::ranges::unique(collector.found);
+  collector.found.erase(repeated.begin(), repeated.end());
+  return std::move(collector.found);
+}
+
+} // namespace evo

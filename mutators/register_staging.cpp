@@ -1,0 +1,436 @@
+#include "mutators/register_staging.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <clang/AST/ASTContext.h>
+#include <clang/AST/Decl.h>
+#include <clang/AST/Expr.h>
+#include <clang/AST/ExprCXX.h>
+#include <clang/AST/Stmt.h>
+
+#include "mutators/analysis/counted_loop.hpp"
+#include "mutators/analysis/thread_range.hpp"
+#include "mutators/render.hpp"
+
+namespace evo {
+namespace {
+
+using clang::dyn_cast;
+using clang::isa;
+
+/// place = value
+struct Assignment {
+  const clang::Stmt* statement = nullptr;
+  const clang::Expr* place = nullptr;
+  const clang::Expr* value = nullptr;
+  bool compound = false;
+};
+
+std::optional<Assignment> assignment(const clang::Stmt* statement) {
+  if (const auto* cleanups = dyn_cast<clang::ExprWithCleanups>(statement)) {
+    statement = cleanups->getSubExpr();
+  }
+  const auto* binary = dyn_cast<clang::BinaryOperator>(statement);
+  if (binary != nullptr && binary->isAssignmentOp()) {
+    return Assignment{binary, binary->getLHS(), binary->getRHS(), binary->isCompoundAssignmentOp()};
+  }
+  const auto* call = dyn_cast<clang::CXXOperatorCallExpr>(statement);
+  if (call != nullptr && call->getOperator() == clang::OO_Equal && call->getNumArgs() == 2) {
+    return Assignment{call, call->getArg(0), call->getArg(1)};
+  }
+  return std::nullopt;
+}
+
+std::vector<const clang::VarDecl*> variables_in(const clang::DeclStmt* definition) {
+  std::vector<const clang::VarDecl*> variables;
+  for (const clang::Decl* decl : definition->decls()) {
+    if (const auto* variable = dyn_cast<clang::VarDecl>(decl)) {
+      variables.push_back(variable);
+    }
+  }
+  return variables;
+}
+
+void add_mentioned(const clang::Stmt* statement, std::set<const clang::VarDecl*>& variables) {
+  if (statement == nullptr) {
+    return;
+  }
+  if (const auto* reference = dyn_cast<clang::DeclRefExpr>(statement)) {
+    if (const auto* variable = dyn_cast<clang::VarDecl>(reference->getDecl())) {
+      variables.insert(variable);
+    }
+  }
+  for (const clang::Stmt* child : statement->children()) {
+    add_mentioned(child, variables);
+  }
+}
+
+/// A loop around an assignment to shared memory.
+struct StagedLoop {
+  CountedLoop counted;
+  bool by_thread = false; // its start depends on the thread: it is printed with a counter of steps
+  bool guarded = false;   // a thread may have fewer steps than `count`
+  std::string count;      // steps; empty until an assignment needs it
+  std::string index;      // of the current step
+};
+
+/// An assignment to shared memory, and the registers between its halves.
+struct Site {
+  Assignment assignment;
+  std::string slot; // "w_next[step]"
+};
+
+class LoadSplitter {
+public:
+  LoadSplitter(const Kernel& kernel, const Stages& stages, Names& names)
+      : kernel_(kernel), stages_(stages), names_(names) {}
+
+  bool analyse(const StagePart& part);
+  /// The half that computes the values of all sites, or the one that computes their places.
+  std::string print(const std::vector<const StagePart*>& parts, const std::vector<Edit>& edits,
+                    bool fetch);
+  bool printable() const { return printable_; }
+
+  std::string constants;
+  std::string registers;
+
+private:
+  bool analyse(const clang::Stmt* statement);
+  bool analyse_loop(const clang::ForStmt* loop);
+  bool analyse_assignment(const clang::Stmt* statement, const Assignment& assigned);
+  void add_site(const clang::Stmt* statement, const Assignment& assigned, const Memory& tile);
+  void name_steps(StagedLoop& loop, const std::string& tile);
+  std::string& scope_of(const CountedLoop& loop);
+
+  const clang::Expr* root(const Site& site) const {
+    return fetch_ ? site.assignment.value : site.assignment.place;
+  }
+  bool is_kept(const clang::Stmt* statement) const;
+  void require(const clang::Stmt* statement);
+
+  std::string print(const clang::Stmt* statement);
+  std::string print_inside(const clang::Stmt* body);
+  std::string print_loop(const clang::ForStmt* loop);
+  std::string print_branch(const clang::IfStmt* branch);
+  std::string print_definition(const clang::DeclStmt* definition);
+  std::string text(const clang::Stmt* node);
+  std::string operand(const clang::Expr* expr, Binding binding);
+
+  const Kernel& kernel_;
+  const Stages& stages_;
+  Names& names_;
+  std::map<const clang::Stmt*, StagedLoop> loops_;
+  std::map<const clang::Stmt*, Site> sites_;
+  std::set<const clang::VarDecl*> locals_;
+  std::set<const clang::Stmt*> writers_;   // statements whose writes are understood
+  std::vector<StagedLoop*> enclosing_;     // while analysing
+  std::vector<std::string> step_counters_; // by nesting depth of loops by thread
+
+  bool fetch_ = true; // which half is printed
+  std::vector<Edit> edits_;
+  std::set<const clang::VarDecl*> needed_;
+  bool printable_ = true;
+};
+
+bool LoadSplitter::analyse(const StagePart& part) {
+  return analyse(part.statement) &&
+         std::ranges::all_of(part.accesses.list, [&](const MemoryAccess& access) {
+           return !access.writes || writers_.contains(access.statement);
+         });
+}
+
+bool LoadSplitter::analyse(const clang::Stmt* statement) {
+  if (statement == nullptr || isa<clang::NullStmt>(statement)) {
+    return true;
+  }
+  if (const auto* braces = dyn_cast<clang::CompoundStmt>(statement)) {
+    return std::ranges::all_of(braces->body(), [&](const auto* child) { return analyse(child); });
+  }
+  if (const auto* attributed = dyn_cast<clang::AttributedStmt>(statement)) {
+    return isa<clang::ForStmt>(attributed->getSubStmt()) && analyse(attributed->getSubStmt());
+  }
+  if (const auto* loop = dyn_cast<clang::ForStmt>(statement)) {
+    return analyse_loop(loop);
+  }
+  if (const auto* branch = dyn_cast<clang::IfStmt>(statement)) {
+    return !branch->hasInitStorage() && !branch->hasVarStorage() && !branch->isConstexpr() &&
+           analyse(branch->getThen()) && analyse(branch->getElse());
+  }
+  if (const auto* definition = dyn_cast<clang::DeclStmt>(statement)) {
+    const auto variables = variables_in(definition);
+    locals_.insert(variables.begin(), variables.end());
+    writers_.insert(definition);
+    return std::ranges::all_of(variables, [](const auto* v) { return v->hasLocalStorage(); });
+  }
+  const auto assigned = assignment(statement);
+  return assigned && analyse_assignment(statement, *assigned);
+}
+
+bool LoadSplitter::analyse_assignment(const clang::Stmt* statement, const Assignment& assigned) {
+  const Memory target = memory_of(*assigned.place);
+  writers_.insert(assigned.statement);
+  if (target.space == Space::Shared && !assigned.compound &&
+      !assigned.place->getType().isVolatileQualified()) {
+    add_site(statement, assigned, target);
+    return true;
+  }
+  return target.space == Space::Register && locals_.contains(target.variable);
+}
+
+bool LoadSplitter::analyse_loop(const clang::ForStmt* loop) {
+  const auto counted = counted_loop(kernel_, *loop);
+  const auto limit = counted ? constant_value(kernel_, *counted->limit) : std::nullopt;
+  if (!limit || *limit <= 0) {
+    return false;
+  }
+  StagedLoop staged{.counted = *counted, .count = "", .index = ""};
+  if (!constant_value(kernel_, *counted->start)) {
+    const auto range = thread_range(kernel_, *stages_.kernel, *counted->start);
+    if (!range) {
+      return false;
+    }
+    staged.by_thread = true;
+    staged.guarded = *limit % counted->step_value != 0 || range->greatest >= counted->step_value;
+  }
+  writers_.insert(loop->getInit());
+  writers_.insert(loop->getInc());
+  StagedLoop& stored = loops_[loop] = staged;
+  enclosing_.push_back(&stored);
+  const bool understood = analyse(loop->getBody());
+  enclosing_.pop_back();
+  return understood && (!stored.by_thread || !stored.count.empty());
+}
+
+/// Where a constant made of the loop's bounds can be defined: outside what is split.
+std::string& LoadSplitter::scope_of(const CountedLoop& loop) {
+  std::set<const clang::VarDecl*> mentioned;
+  add_mentioned(loop.limit, mentioned);
+  add_mentioned(loop.step, mentioned);
+  const auto any = [&](auto predicate) { return std::ranges::any_of(mentioned, predicate); };
+  printable_ = printable_ && !any([&](const auto* v) { return locals_.contains(v); });
+  return any([](const auto* v) { return !v->isFileVarDecl(); }) ? registers : constants;
+}
+
+void LoadSplitter::name_steps(StagedLoop& loop, const std::string& tile) {
+  const CountedLoop& counted = loop.counted;
+  std::string& scope = scope_of(counted);
+  const std::string counter = counted.counter->getNameAsString();
+  const std::string limit = operand(counted.limit, Binding::Product);
+  const std::string step = counted.step == nullptr ? "1" : operand(counted.step, Binding::Operand);
+  if (!loop.by_thread) {
+    const bool from_zero = constant_value(kernel_, *counted.start) == 0 && counted.step_value == 1;
+    const std::string start = operand(counted.start, Binding::Operand);
+    loop.count = from_zero ? limit : "(" + limit + " - " + start + " + " + step + " - 1) / " + step;
+    loop.index = from_zero ? counter : "(" + counter + " - " + start + ") / " + step;
+    return;
+  }
+  const auto depth =
+      static_cast<std::size_t>(std::ranges::count_if(enclosing_, [](const StagedLoop* outer) {
+        return outer->by_thread && !outer->count.empty();
+      }));
+  if (depth == step_counters_.size()) {
+    step_counters_.push_back(names_.fresh("step"));
+  }
+  loop.index = step_counters_[depth];
+  loop.count = names_.fresh(stages_.kernel->getNameAsString() + "_" + tile + "_loads");
+  if (loop.guarded) {
+    scope +=
+        "constexpr int " + loop.count + " = (" + limit + " + " + step + " - 1) / " + step + ";\n";
+  } else {
+    scope += "constexpr int " + loop.count + " = " + limit + " / " + step + ";\n";
+    scope += "static_assert(" + limit + " % " + step + " == 0);\n";
+  }
+}
+
+void LoadSplitter::add_site(const clang::Stmt* statement, const Assignment& assigned,
+                            const Memory& tile) {
+  const std::string name =
+      tile.member != nullptr ? tile.member->getNameAsString() : tile.variable->getNameAsString();
+  std::string extents;
+  std::string indices;
+  for (StagedLoop* loop : enclosing_) {
+    if (loop->count.empty()) {
+      name_steps(*loop, name);
+    }
+    extents += "[" + loop->count + "]";
+    indices += "[" + loop->index + "]";
+  }
+  const std::string next = names_.fresh(name + "_next");
+  const std::string type =
+      assigned.place->getType().getUnqualifiedType().getAsString(kernel_.ast().getPrintingPolicy());
+  registers += type + " " + next + extents + ";\n";
+  sites_[statement] = {assigned, next + indices};
+}
+
+/// Whether the half needs the statement: a site, or what computes a variable in needed_.
+bool LoadSplitter::is_kept(const clang::Stmt* statement) const {
+  if (statement == nullptr) {
+    return false;
+  }
+  if (const auto* definition = dyn_cast<clang::DeclStmt>(statement)) {
+    return std::ranges::any_of(variables_in(definition),
+                               [&](const auto* variable) { return needed_.contains(variable); });
+  }
+  if (const auto assigned = assignment(statement)) {
+    return sites_.contains(statement) || needed_.contains(memory_of(*assigned->place).variable);
+  }
+  if (const auto* loop = dyn_cast<clang::ForStmt>(statement)) {
+    return is_kept(loop->getBody());
+  }
+  return std::ranges::any_of(statement->children(),
+                             [&](const clang::Stmt* child) { return is_kept(child); });
+}
+
+/// Adds the variables that the kept statements mention to needed_.
+void LoadSplitter::require(const clang::Stmt* statement) {
+  if (!is_kept(statement)) {
+    return;
+  }
+  if (const auto site = sites_.find(statement); site != sites_.end()) {
+    return add_mentioned(root(site->second), needed_);
+  }
+  if (isa<clang::DeclStmt>(statement) || assignment(statement)) {
+    return add_mentioned(statement, needed_);
+  }
+  if (const auto* branch = dyn_cast<clang::IfStmt>(statement)) {
+    add_mentioned(branch->getCond(), needed_);
+  } else if (const auto* loop = dyn_cast<clang::ForStmt>(statement)) {
+    add_mentioned(loop->getInit(), needed_);
+    return require(loop->getBody());
+  }
+  for (const clang::Stmt* child : statement->children()) {
+    require(child);
+  }
+}
+
+std::string LoadSplitter::print(const std::vector<const StagePart*>& parts,
+                                const std::vector<Edit>& edits, bool fetch) {
+  fetch_ = fetch;
+  edits_ = edits;
+  needed_.clear();
+  std::size_t known = 0;
+  do {
+    known = needed_.size();
+    for (const StagePart* part : parts) {
+      require(part->statement);
+    }
+  } while (known != needed_.size());
+  std::string result;
+  for (const StagePart* part : parts) {
+    result += print(part->statement);
+  }
+  return result;
+}
+
+std::string LoadSplitter::print(const clang::Stmt* statement) {
+  if (!is_kept(statement)) {
+    return "";
+  }
+  if (const auto site = sites_.find(statement); site != sites_.end()) {
+    const auto& [assigned, slot] = site->second;
+    return fetch_ ? slot + " = " + text(assigned.value) + ";\n"
+                  : text(assigned.place) + " = " + slot + ";\n";
+  }
+  if (const auto* attributed = dyn_cast<clang::AttributedStmt>(statement)) {
+    return print(attributed->getSubStmt());
+  }
+  if (isa<clang::CompoundStmt>(statement)) {
+    return "{\n" + print_inside(statement) + "}\n";
+  }
+  if (const auto* loop = dyn_cast<clang::ForStmt>(statement)) {
+    return print_loop(loop);
+  }
+  if (const auto* branch = dyn_cast<clang::IfStmt>(statement)) {
+    return print_branch(branch);
+  }
+  if (const auto* definition = dyn_cast<clang::DeclStmt>(statement)) {
+    return print_definition(definition);
+  }
+  return text(statement) + "\n";
+}
+
+std::string LoadSplitter::print_inside(const clang::Stmt* body) {
+  const auto* braces = dyn_cast<clang::CompoundStmt>(body);
+  if (braces == nullptr) {
+    return print(body);
+  }
+  std::string result;
+  for (const clang::Stmt* child : braces->body()) {
+    result += print(child);
+  }
+  return result;
+}
+
+std::string LoadSplitter::print_loop(const clang::ForStmt* loop) {
+  const StagedLoop& staged = loops_.at(loop);
+  const CountedLoop& counted = staged.counted;
+  const std::string body = print_inside(loop->getBody());
+  if (!staged.by_thread) {
+    return "#pragma unroll\nfor (" + text(loop->getInit()) + " " + text(loop->getCond()) + "; " +
+           text(loop->getInc()) + ") {\n" + body + "}\n";
+  }
+  const std::string& step = staged.index;
+  std::string result = "#pragma unroll\nfor (int " + step + " = 0; " + step + " < " + staged.count +
+                       "; ++" + step + ") {\n";
+  if (staged.guarded || needed_.contains(counted.counter)) {
+    const std::string stride =
+        counted.step == nullptr ? step : step + " * " + operand(counted.step, Binding::Operand);
+    const std::string type = counted.counter->getType().getUnqualifiedType().getAsString(
+        kernel_.ast().getPrintingPolicy());
+    result += "const " + type + " " + counted.counter->getNameAsString() + " = " +
+              operand(counted.start, Binding::Sum) + " + " + stride + ";\n";
+  }
+  result += staged.guarded ? "if (" + text(loop->getCond()) + ") {\n" + body + "}\n" : body;
+  return result + "}\n";
+}
+
+std::string LoadSplitter::print_branch(const clang::IfStmt* branch) {
+  std::string result =
+      "if (" + text(branch->getCond()) + ") {\n" + print_inside(branch->getThen()) + "}";
+  if (is_kept(branch->getElse())) {
+    result += " else {\n" + print_inside(branch->getElse()) + "}";
+  }
+  return result + "\n";
+}
+
+std::string LoadSplitter::print_definition(const clang::DeclStmt* definition) {
+  const bool all = std::ranges::all_of(
+      variables_in(definition), [&](const auto* variable) { return needed_.contains(variable); });
+  return (all ? "" : "[[maybe_unused]] ") + text(definition) + "\n";
+}
+
+std::string LoadSplitter::text(const clang::Stmt* node) {
+  const bool value = isa<clang::Expr>(node) && !assignment(node);
+  const auto span = value ? span_of(kernel_, node->getSourceRange()) : span_of(kernel_, *node);
+  printable_ = printable_ && span;
+  return span ? render(kernel_, *span, edits_) : "";
+}
+
+std::string LoadSplitter::operand(const clang::Expr* expr, Binding binding) {
+  const auto written = evo::operand(kernel_, *expr, binding, edits_);
+  printable_ = printable_ && written;
+  return written.value_or("");
+}
+
+} // namespace
+
+std::optional<RegisterStaging> split_loads(const Kernel& kernel, const Stages& stages,
+                                           const std::vector<const StagePart*>& loads,
+                                           const std::vector<Edit>& fetch_edits,
+                                           const std::vector<Edit>& store_edits, Names& names) {
+  LoadSplitter splitter(kernel, stages, names);
+  if (!std::ranges::all_of(loads, [&](const StagePart* part) { return splitter.analyse(*part); })) {
+    return std::nullopt;
+  }
+  std::string fetch = splitter.print(loads, fetch_edits, true);
+  std::string store = splitter.print(loads, store_edits, false);
+  if (!splitter.printable()) {
+    return std::nullopt;
+  }
+  return RegisterStaging{splitter.constants, splitter.registers, std::move(fetch),
+                         std::move(store)};
+}
+
+} // namespace evo
