@@ -33,12 +33,10 @@
 #include <clang/AST/Stmt.h>
 #include <clang/Basic/SourceManager.h>
 
-#include "mutators/analysis/counted_loop.hpp"
 #include "mutators/analysis/first_iteration.hpp"
 #include "mutators/analysis/loops.hpp"
 #include "mutators/analysis/references.hpp"
-#include "mutators/analysis/stage_model.hpp"
-#include "mutators/analysis/tile_storage.hpp"
+#include "mutators/analysis/single_buffered.hpp"
 #include "mutators/mutator.hpp"
 #include "mutators/names.hpp"
 #include "mutators/register_staging.hpp"
@@ -50,119 +48,6 @@ namespace {
 
 using clang::dyn_cast;
 using clang::isa;
-
-/// The body of a single-buffered loop: load, barrier, compute, with the other barrier first or
-/// last.
-struct Phases {
-  std::vector<const Part*> load;
-  std::vector<const Part*> compute;
-  const clang::Stmt* barrier = nullptr;
-  bool begins_with_barrier = false;
-};
-
-std::optional<Phases> single_buffered(const Stages& stages) {
-  const std::vector<Part>& body = stages.body;
-  std::vector<std::size_t> barriers;
-  for (std::size_t i = 0; i < body.size(); ++i) {
-    if (body[i].role == Role::Barrier) {
-      barriers.push_back(i);
-    } else if (!body[i].accesses.barriers.empty()) {
-      return std::nullopt;
-    }
-  }
-  if (barriers.size() != 2) {
-    return std::nullopt;
-  }
-  Phases phases{.load = {}, .compute = {}, .barrier = body[barriers[0]].statement};
-  phases.begins_with_barrier = barriers[1] + 1 != body.size();
-  const std::size_t middle = phases.begins_with_barrier ? barriers[1] : barriers[0];
-  for (std::size_t i = 0; i < body.size(); ++i) {
-    if (body[i].role != Role::Barrier) {
-      (i < middle ? phases.load : phases.compute).push_back(&body[i]);
-    }
-    if (phases.begins_with_barrier && i < barriers[0] && body[i].role != Role::Other) {
-      return std::nullopt;
-    }
-  }
-  return phases;
-}
-
-/// Whether control may leave `statement` other than at its end.
-bool leaves(const clang::Stmt* statement, bool in_loop = false) {
-  if (statement == nullptr) {
-    return false;
-  }
-  if (isa<clang::ReturnStmt, clang::GotoStmt, clang::LabelStmt, clang::SwitchStmt>(statement) ||
-      (isa<clang::BreakStmt, clang::ContinueStmt>(statement) && !in_loop)) {
-    return true;
-  }
-  in_loop = in_loop || isa<clang::ForStmt, clang::WhileStmt, clang::DoStmt>(statement);
-  return std::ranges::any_of(statement->children(),
-                             [&](const clang::Stmt* child) { return leaves(child, in_loop); });
-}
-
-bool is_defined_in(const clang::VarDecl* variable, const clang::Stmt* statement) {
-  const clang::SourceRange range = statement->getSourceRange();
-  return range.getBegin() <= variable->getLocation() && variable->getLocation() <= range.getEnd();
-}
-
-/// Whether an iteration's statements change a variable from outside the loop, accumulators
-/// included.
-bool changes(const std::vector<Part>& body, const clang::VarDecl* variable) {
-  return std::ranges::any_of(body, [&](const Part& part) {
-    return std::ranges::any_of(part.accesses.list, [&](const MemoryAccess& access) {
-      return access.writes && access.memory.variable == variable;
-    });
-  });
-}
-
-/// Registers that stay as they are while the loop runs, its counter aside.
-bool is_invariant(const Stages& stages, const clang::Expr& expr) {
-  const Accesses accesses = accesses_of(expr);
-  return accesses.opaque == nullptr && accesses.barriers.empty() &&
-         std::ranges::all_of(accesses.list, [&](const MemoryAccess& access) {
-           return !access.writes && access.memory.space == Space::Register &&
-                  !changes(stages.body, access.memory.variable);
-         });
-}
-
-/// The load phase may run early: it writes tiles and its own variables, and reads nothing that the
-/// rest of the iteration writes.
-bool loads_independently(const Stages& stages, const Phases& phases) {
-  const auto own = [&](const clang::VarDecl* variable) {
-    return std::ranges::any_of(
-        phases.load, [&](const Part* part) { return is_defined_in(variable, part->statement); });
-  };
-  const auto allowed = [&](const MemoryAccess& access) {
-    const Memory& memory = access.memory;
-    switch (memory.space) {
-    case Space::Register:
-      return own(memory.variable) || (!access.writes && !changes(stages.body, memory.variable));
-    case Space::Shared:
-      return access.writes ? !access.reads : std::ranges::count(stages.tiles, memory) == 0;
-    case Space::Global:
-      return !access.writes;
-    case Space::Unknown:
-      return false;
-    }
-    return false;
-  };
-  return std::ranges::all_of(phases.load, [&](const Part* part) {
-    return part->accesses.opaque == nullptr && !leaves(part->statement) &&
-           std::ranges::all_of(part->accesses.list, allowed);
-  });
-}
-
-bool computes_in_registers(const Phases& phases) {
-  const auto allowed = [](const MemoryAccess& access) {
-    return access.memory.space != Space::Unknown &&
-           (!access.writes || access.memory.space == Space::Register);
-  };
-  return std::ranges::all_of(phases.compute, [&](const Part* part) {
-    return part->accesses.opaque == nullptr && !leaves(part->statement) &&
-           std::ranges::all_of(part->accesses.list, allowed);
-  });
-}
 
 /// Whether shared memory may be used before or after the loop, or again by its next run.
 bool is_shared_memory_used_around(const Stages& stages) {
@@ -176,39 +61,12 @@ bool is_shared_memory_used_around(const Stages& stages) {
          count(kernel) != count(accesses_of(*stages.loop));
 }
 
-/// The offset of the line before which something can be put before a declaration and its comment.
-std::optional<unsigned> offset_before(const Kernel& kernel, const clang::Decl& declaration) {
-  const clang::SourceManager& sources = kernel.ast().getSourceManager();
-  clang::SourceLocation first = sources.getExpansionLoc(declaration.getBeginLoc());
-  for (const clang::Attr* attribute : declaration.attrs()) { // __global__ is a macro
-    first = std::min(first, sources.getExpansionLoc(attribute->getLocation()));
-  }
-  const auto* linkage = dyn_cast<clang::LinkageSpecDecl>(declaration.getLexicalDeclContext());
-  if (linkage != nullptr && !linkage->hasBraces()) {
-    first = linkage->getBeginLoc();
-  }
-  if (!sources.isInMainFile(first)) {
-    return std::nullopt;
-  }
-  const std::string& source = kernel.source();
-  unsigned offset = line_begin(kernel, sources.getFileOffset(first));
-  while (offset > 0) {
-    const unsigned above = line_begin(kernel, offset - 1);
-    if (source.compare(source.find_first_not_of(" \t", above), 2, "//") != 0) {
-      break;
-    }
-    offset = above;
-  }
-  return offset;
-}
-
 /// One loop's rewrite: everything known, nothing refused, text printed.
 class DoubleBuffering {
 public:
-  DoubleBuffering(const Kernel& kernel, const Stages& stages, const Phases& phases,
-                  const CountedLoop& loop, const TileStorage& storage)
-      : kernel_(kernel), stages_(stages), phases_(phases), loop_(loop), storage_(storage),
-        always_runs_(always_has_first_iteration(kernel, *stages.kernel, loop)), names_(kernel) {}
+  DoubleBuffering(const Kernel& kernel, const Stages& stages, const SingleBuffered& before)
+      : kernel_(kernel), stages_(stages), before_(before), loop_(before.loop),
+        always_runs_(always_has_first_iteration(kernel, *stages.kernel, loop_)), names_(kernel) {}
 
   /// nullopt where a text cannot be edited, the loads cannot be split, or a tile has other uses.
   std::optional<std::vector<Edit>> edits();
@@ -217,19 +75,20 @@ private:
   bool find_uses(Span loop);
   void choose_names();
   std::vector<Edit> on_stage(const std::string& stage, const std::string& counter) const;
-  std::optional<std::vector<const Part*>> definitions_for_compute() const;
-  bool uses_counter(const std::vector<const Part*>& parts) const;
+  std::optional<std::vector<const StagePart*>> definitions_for_compute() const;
+  bool uses_counter(const std::vector<const StagePart*>& parts) const;
 
   std::string alignment_assertions() const;
   std::string prologue();
   std::string has_next();
+  std::string first_counter();
   std::string last_counter();
   std::string counter_type() const {
     return loop_.counter->getType().getUnqualifiedType().getAsString();
   }
   std::string steady_state(const RegisterStaging& loads, const std::string& compute);
   std::string last_step(const std::string& compute, bool needs_counter);
-  std::string print(const std::vector<const Part*>& parts, const std::vector<Edit>& edits);
+  std::string print(const std::vector<const StagePart*>& parts, const std::vector<Edit>& edits);
   std::string text(const clang::Stmt* node, const std::vector<Edit>& edits = {});
   std::string operand(const clang::Expr* expr, Binding binding);
   std::string step(Binding binding) {
@@ -239,9 +98,8 @@ private:
 
   const Kernel& kernel_;
   const Stages& stages_;
-  const Phases& phases_;
+  const SingleBuffered& before_;
   const CountedLoop& loop_;
-  const TileStorage& storage_;
   const bool always_runs_;
   Names names_;
   std::vector<Span> tile_uses_;
@@ -252,7 +110,7 @@ private:
 
 /// Every use of a tile must be in the loop.
 bool DoubleBuffering::find_uses(Span loop) {
-  for (const clang::ValueDecl* tile : storage_.tiles) {
+  for (const clang::ValueDecl* tile : before_.storage.tiles) {
     const auto uses = references(kernel_, *tile);
     if (!uses || !std::ranges::all_of(*uses, [&](Span use) { return loop.contains(use.begin); })) {
       return false;
@@ -299,10 +157,10 @@ std::string DoubleBuffering::operand(const clang::Expr* expr, Binding binding) {
   return written.value_or("");
 }
 
-std::string DoubleBuffering::print(const std::vector<const Part*>& parts,
+std::string DoubleBuffering::print(const std::vector<const StagePart*>& parts,
                                    const std::vector<Edit>& edits) {
   std::string result;
-  for (const Part* part : parts) {
+  for (const StagePart* part : parts) {
     // A pragma belongs to its statement and needs a line of its own.
     const auto* attributed = dyn_cast<clang::AttributedStmt>(part->statement);
     if (attributed != nullptr) {
@@ -318,14 +176,14 @@ std::string DoubleBuffering::print(const std::vector<const Part*>& parts,
   return result;
 }
 
-bool DoubleBuffering::uses_counter(const std::vector<const Part*>& parts) const {
+bool DoubleBuffering::uses_counter(const std::vector<const StagePart*>& parts) const {
   return std::ranges::any_of(
-      parts, [&](const Part* part) { return mentions(*part->statement, *loop_.counter); });
+      parts, [&](const StagePart* part) { return mentions(*part->statement, *loop_.counter); });
 }
 
-bool defines_variables(const std::vector<const Part*>& parts) {
+bool defines_variables(const std::vector<const StagePart*>& parts) {
   return std::ranges::any_of(
-      parts, [](const Part* part) { return isa<clang::DeclStmt>(part->statement); });
+      parts, [](const StagePart* part) { return isa<clang::DeclStmt>(part->statement); });
 }
 
 std::string in_braces(const std::string& text, bool needed) {
@@ -333,7 +191,7 @@ std::string in_braces(const std::string& text, bool needed) {
 }
 
 /// Whether `part` defines or fills a variable that `user` mentions.
-bool provides(const Part& part, const Part& user) {
+bool provides(const StagePart& part, const StagePart& user) {
   if (const auto* definition = dyn_cast<clang::DeclStmt>(part.statement)) {
     return std::ranges::any_of(definition->decls(), [&](const clang::Decl* decl) {
       const auto* variable = dyn_cast<clang::VarDecl>(decl);
@@ -348,11 +206,12 @@ bool provides(const Part& part, const Part& user) {
 
 /// The load parts without tiles that the computation needs too, say a bound for both; nullopt when
 /// it needs one that fills a tile.
-std::optional<std::vector<const Part*>> DoubleBuffering::definitions_for_compute() const {
-  std::vector<const Part*> users = phases_.compute;
-  std::vector<const Part*> kept;
-  for (auto part = phases_.load.rbegin(); part != phases_.load.rend(); ++part) {
-    if (std::ranges::any_of(users, [&](const Part* user) { return provides(**part, *user); })) {
+std::optional<std::vector<const StagePart*>> DoubleBuffering::definitions_for_compute() const {
+  std::vector<const StagePart*> users = before_.compute;
+  std::vector<const StagePart*> kept;
+  for (auto part = before_.load.rbegin(); part != before_.load.rend(); ++part) {
+    if (std::ranges::any_of(users,
+                            [&](const StagePart* user) { return provides(**part, *user); })) {
       if (std::ranges::any_of((*part)->accesses.list, [](const MemoryAccess& access) {
             return access.writes && access.memory.space == Space::Shared;
           })) {
@@ -368,29 +227,29 @@ std::optional<std::vector<const Part*>> DoubleBuffering::definitions_for_compute
 /// What wide accesses rely on, should the tiles change.
 std::string DoubleBuffering::alignment_assertions() const {
   std::string result;
-  for (const clang::ValueDecl* tile : storage_.tiles) {
+  for (const clang::ValueDecl* tile : before_.storage.tiles) {
     const auto* element = tile->getType()->getBaseElementTypeUnsafe();
-    if (storage_.alignment > kernel_.ast().getTypeAlignInChars(element).getQuantity()) {
+    if (before_.storage.alignment > kernel_.ast().getTypeAlignInChars(element).getQuantity()) {
       const std::string scope =
-          storage_.record == nullptr ? "" : storage_.record->getNameAsString() + "::";
+          before_.storage.record == nullptr ? "" : before_.storage.record->getNameAsString() + "::";
       result += "static_assert(sizeof(" + scope + tile->getNameAsString() + "[0]) % " +
-                std::to_string(storage_.alignment) + " == 0);\n";
+                std::to_string(before_.storage.alignment) + " == 0);\n";
     }
   }
   return result;
 }
 
 std::string DoubleBuffering::prologue() {
-  const bool needs_counter = uses_counter(phases_.load);
+  const bool needs_counter = uses_counter(before_.load);
   std::string load = needs_counter ? "const " + text(loop_.loop->getInit()) + "\n" : "";
-  load += print(phases_.load, on_stage("0", counter_));
+  load += print(before_.load, on_stage("0", counter_));
   std::string result = alignment_assertions();
-  result += always_runs_ ? ""
-                         : "if (" + operand(loop_.start, Binding::Sum) + " < " +
-                               operand(loop_.limit, Binding::Sum) + ") {\n";
-  result += phases_.begins_with_barrier ? text(phases_.barrier) + "\n" : "";
-  result += in_braces(load, needs_counter || defines_variables(phases_.load));
-  return result + text(phases_.barrier) + "\nint " + stage_ + " = 0;\n";
+  result += always_runs_
+                ? ""
+                : "if (" + first_counter() + " < " + operand(loop_.limit, Binding::Sum) + ") {\n";
+  result += before_.begins_with_barrier ? text(before_.barrier) + "\n" : "";
+  result += in_braces(load, needs_counter || defines_variables(before_.load));
+  return result + text(before_.barrier) + "\nint " + stage_ + " = 0;\n";
 }
 
 /// The loop's condition one step ahead. The limit exceeds the start here, so that a signed one
@@ -407,17 +266,27 @@ std::string DoubleBuffering::has_next() {
 
 std::string DoubleBuffering::steady_state(const RegisterStaging& loads,
                                           const std::string& compute) {
-  const bool braces = defines_variables(phases_.load);
+  const bool braces = defines_variables(before_.load);
   std::string result = "for (" + text(loop_.loop->getInit()) + " " + has_next() + "; " +
                        text(loop_.loop->getInc()) + ") {\n";
   result += "const int " + next_stage_ + " = (" + stage_ + " + 1) % " + stage_count_ + ";\n";
-  if (uses_counter(phases_.load)) {
+  if (uses_counter(before_.load)) {
     result += "const " + counter_type() + " " + next_counter_ + " = " + counter_ + " + " +
               step(Binding::Product) + ";\n";
   }
   result += loads.registers + in_braces(loads.fetch, braces) + compute;
-  result += in_braces(loads.store, braces) + text(phases_.barrier) + "\n";
+  result += in_braces(loads.store, braces) + text(before_.barrier) + "\n";
   return result + stage_ + " = " + next_stage_ + ";\n}\n";
+}
+
+/// The counter's value in the first iteration, in the counter's type.
+std::string DoubleBuffering::first_counter() {
+  const clang::QualType written = loop_.start->IgnoreParenImpCasts()->getType();
+  const std::string start = operand(loop_.start, Binding::Sum);
+  return written.getCanonicalType().getUnqualifiedType() ==
+                 loop_.counter->getType().getCanonicalType().getUnqualifiedType()
+             ? start
+             : "static_cast<" + counter_type() + ">(" + start + ")";
 }
 
 /// The counter's value in the last iteration.
@@ -438,8 +307,8 @@ std::string DoubleBuffering::last_step(const std::string& compute, bool needs_co
   if (needs_counter) {
     result += "const " + counter_type() + " " + counter_ + " = " + last_counter() + ";\n";
   }
-  result = in_braces(result + compute, needs_counter || defines_variables(phases_.compute));
-  result += is_shared_memory_used_around(stages_) ? text(phases_.barrier) + "\n" : "";
+  result = in_braces(result + compute, needs_counter || defines_variables(before_.compute));
+  result += is_shared_memory_used_around(stages_) ? text(before_.barrier) + "\n" : "";
   return result + (always_runs_ ? "" : "}\n");
 }
 
@@ -464,15 +333,16 @@ std::optional<std::vector<Edit>> DoubleBuffering::edits() {
   const auto loop = span_of(kernel_, *loop_.loop);
   const auto before_loop = offset_before_loop();
   const auto before_kernel = offset_before(kernel_, *stages_.kernel);
-  const auto before_tiles =
-      storage_.record == nullptr ? before_kernel : offset_before(kernel_, *storage_.record);
+  const auto before_tiles = before_.storage.record == nullptr
+                                ? before_kernel
+                                : offset_before(kernel_, *before_.storage.record);
   const auto definitions = definitions_for_compute();
   if (!loop || !before_loop || !before_kernel || !before_tiles || !definitions ||
       !find_uses(*loop)) {
     return std::nullopt;
   }
   choose_names();
-  const auto loads = split_loads(kernel_, stages_, phases_.load, on_stage("0", next_counter_),
+  const auto loads = split_loads(kernel_, stages_, before_.load, on_stage("0", next_counter_),
                                  on_stage(next_stage_, next_counter_), names_);
   if (!loads) {
     return std::nullopt;
@@ -481,14 +351,14 @@ std::optional<std::vector<Edit>> DoubleBuffering::edits() {
       {*before_tiles, 0,
        "constexpr int " + stage_count_ + " = 2;\nstatic_assert(" + stage_count_ + " == 2);\n\n"},
       {*before_kernel, 0, loads->constants + (loads->constants.empty() ? "" : "\n")}};
-  for (const clang::ValueDecl* tile : storage_.tiles) {
+  for (const clang::ValueDecl* tile : before_.storage.tiles) {
     const auto name = span_of(kernel_, clang::SourceRange(tile->getLocation()));
     editable_ = editable_ && name;
     edits.push_back({name.value_or(Span{}).end, 0, "[" + stage_count_ + "]"});
   }
   const std::vector<Edit> current = on_stage(stage_, counter_);
-  const std::string compute = print(*definitions, current) + print(phases_.compute, current);
-  const bool needs_counter = uses_counter(*definitions) || uses_counter(phases_.compute);
+  const std::string compute = print(*definitions, current) + print(before_.compute, current);
+  const bool needs_counter = uses_counter(*definitions) || uses_counter(before_.compute);
   edits.push_back({*before_loop, 0, prologue()});
   edits.push_back({loop->begin, loop->length(),
                    steady_state(*loads, in_braces(compute, !definitions->empty())) +
@@ -499,13 +369,9 @@ std::optional<std::vector<Edit>> DoubleBuffering::edits() {
 }
 
 std::optional<std::vector<Edit>> double_buffered(const Kernel& kernel, const Stages& stages) {
-  const auto phases = single_buffered(stages);
-  const auto loop = counted_loop(kernel, *stages.loop);
-  const auto storage = find_tile_storage(kernel, stages);
-  const bool legal = phases && loop && storage && is_invariant(stages, *loop->start) &&
-                     is_invariant(stages, *loop->limit) && loads_independently(stages, *phases) &&
-                     computes_in_registers(*phases) && can_double(kernel, stages, *storage);
-  return legal ? DoubleBuffering(kernel, stages, *phases, *loop, *storage).edits() : std::nullopt;
+  const auto before = find_single_buffered(kernel, stages);
+  const bool legal = before && can_double(kernel, stages, before->storage);
+  return legal ? DoubleBuffering(kernel, stages, *before).edits() : std::nullopt;
 }
 
 class DoubleBuffer : public Mutator {

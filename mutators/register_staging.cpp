@@ -87,9 +87,9 @@ public:
   LoadSplitter(const Kernel& kernel, const Stages& stages, Names& names)
       : kernel_(kernel), stages_(stages), names_(names) {}
 
-  bool analyse(const Part& part);
+  bool analyse(const StagePart& part);
   /// The half that computes the values of all sites, or the one that computes their places.
-  std::string print(const std::vector<const Part*>& parts, const std::vector<Edit>& edits,
+  std::string print(const std::vector<const StagePart*>& parts, const std::vector<Edit>& edits,
                     bool fetch);
   bool printable() const { return printable_; }
 
@@ -134,7 +134,7 @@ private:
   bool printable_ = true;
 };
 
-bool LoadSplitter::analyse(const Part& part) {
+bool LoadSplitter::analyse(const StagePart& part) {
   return analyse(part.statement) &&
          std::ranges::all_of(part.accesses.list, [&](const MemoryAccess& access) {
            return !access.writes || writers_.contains(access.statement);
@@ -305,7 +305,7 @@ void LoadSplitter::require(const clang::Stmt* statement) {
   }
 }
 
-std::string LoadSplitter::print(const std::vector<const Part*>& parts,
+std::string LoadSplitter::print(const std::vector<const StagePart*>& parts,
                                 const std::vector<Edit>& edits, bool fetch) {
   fetch_ = fetch;
   edits_ = edits;
@@ -313,12 +313,12 @@ std::string LoadSplitter::print(const std::vector<const Part*>& parts,
   std::size_t known = 0;
   do {
     known = needed_.size();
-    for (const Part* part : parts) {
+    for (const StagePart* part : parts) {
       require(part->statement);
     }
   } while (known != needed_.size());
   std::string result;
-  for (const Part* part : parts) {
+  for (const StagePart* part : parts) {
     result += print(part->statement);
   }
   return result;
@@ -417,11 +417,11 @@ std::string LoadSplitter::operand(const clang::Expr* expr, Binding binding) {
 } // namespace
 
 std::optional<RegisterStaging> split_loads(const Kernel& kernel, const Stages& stages,
-                                           const std::vector<const Part*>& loads,
+                                           const std::vector<const StagePart*>& loads,
                                            const std::vector<Edit>& fetch_edits,
                                            const std::vector<Edit>& store_edits, Names& names) {
   LoadSplitter splitter(kernel, stages, names);
-  if (!std::ranges::all_of(loads, [&](const Part* part) { return splitter.analyse(*part); })) {
+  if (!std::ranges::all_of(loads, [&](const StagePart* part) { return splitter.analyse(*part); })) {
     return std::nullopt;
   }
   std::string fetch = splitter.print(loads, fetch_edits, true);

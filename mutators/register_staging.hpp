@@ -54,7 +54,7 @@ struct RegisterStaging {
 /// and assignments, every assignment to shared memory is a statement of its own with `=`, and each
 /// loop's trip count is bounded by a constant.
 std::optional<RegisterStaging> split_loads(const Kernel& kernel, const Stages& stages,
-                                           const std::vector<const Part*>& loads,
+                                           const std::vector<const StagePart*>& loads,
                                            const std::vector<Edit>& fetch_edits,
                                            const std::vector<Edit>& store_edits, Names& names);
 

@@ -2,6 +2,7 @@
 
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/Attr.h>
+#include <clang/AST/DeclCXX.h>
 #include <clang/AST/Expr.h>
 #include <clang/AST/Stmt.h>
 #include <clang/Basic/SourceManager.h>
@@ -83,6 +84,31 @@ std::optional<std::string> operand(const Kernel& kernel, const clang::Expr& expr
 unsigned line_begin(const Kernel& kernel, unsigned offset) {
   const std::size_t newline = kernel.source().rfind('\n', offset == 0 ? 0 : offset - 1);
   return offset == 0 || newline == std::string::npos ? 0 : static_cast<unsigned>(newline) + 1;
+}
+
+std::optional<unsigned> offset_before(const Kernel& kernel, const clang::Decl& declaration) {
+  const clang::SourceManager& sources = kernel.ast().getSourceManager();
+  clang::SourceLocation first = sources.getExpansionLoc(declaration.getBeginLoc());
+  for (const clang::Attr* attribute : declaration.attrs()) { // __global__ is a macro
+    first = std::min(first, sources.getExpansionLoc(attribute->getLocation()));
+  }
+  const auto* linkage = llvm::dyn_cast<clang::LinkageSpecDecl>(declaration.getLexicalDeclContext());
+  if (linkage != nullptr && !linkage->hasBraces()) {
+    first = linkage->getBeginLoc();
+  }
+  if (!sources.isInMainFile(first)) {
+    return std::nullopt;
+  }
+  const std::string& source = kernel.source();
+  unsigned offset = line_begin(kernel, sources.getFileOffset(first));
+  while (offset > 0) {
+    const unsigned above = line_begin(kernel, offset - 1);
+    if (source.compare(source.find_first_not_of(" \t", above), 2, "//") != 0) {
+      break;
+    }
+    offset = above;
+  }
+  return offset;
 }
 
 std::optional<Span> pragma_line(const Kernel& kernel, const clang::Attr& pragma) {

@@ -10,6 +10,7 @@
 
 namespace clang {
 class Attr;
+class Decl;
 class Expr;
 class SourceRange;
 class Stmt;
@@ -48,6 +49,10 @@ std::optional<std::string> operand(const Kernel& kernel, const clang::Expr& expr
 
 /// The offset of the first byte of the line that `offset` is on.
 unsigned line_begin(const Kernel& kernel, unsigned offset);
+
+/// The offset of the line before which something can be put before a declaration and the comment
+/// on it; nullopt outside the main file.
+std::optional<unsigned> offset_before(const Kernel& kernel, const clang::Decl& declaration);
 
 /// The line of a pragma, with its newline; nullopt where it is not `#pragma` on one whole line.
 std::optional<Span> pragma_line(const Kernel& kernel, const clang::Attr& pragma);

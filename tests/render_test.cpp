@@ -2,8 +2,10 @@
 
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/Decl.h>
+#include <clang/AST/DeclCXX.h>
 #include <clang/AST/Expr.h>
 #include <clang/AST/Stmt.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace evo {
@@ -67,6 +69,23 @@ TEST(Render, PutsParenthesesWhereAnOperandNeedsThem) {
   }
   EXPECT_EQ(text, "a + b, (a + b), (a + b), a *b, a *b, (a *b), "
                   "(a ? a : b), (a ? a : b), (a ? a : b), a, a, a, ");
+}
+
+TEST(Render, FindsThePlaceBeforeADeclarationAndItsComment) {
+  const Kernel kernel = parse("int a;\n// About f.\n// More.\n__global__ void\nf() {}\n\n"
+                              "// Not about g.\n\nextern \"C\" void g() {}\n");
+  std::vector<std::string> lines;
+  for (const clang::Decl* decl : kernel.ast().getTranslationUnitDecl()->decls()) {
+    if (const auto* linkage = llvm::dyn_cast<clang::LinkageSpecDecl>(decl)) {
+      decl = *linkage->decls_begin();
+    }
+    const auto* function = llvm::dyn_cast<clang::FunctionDecl>(decl);
+    if (function != nullptr && function->hasBody()) {
+      const unsigned offset = offset_before(kernel, *decl).value_or(0);
+      lines.push_back(kernel.source().substr(offset, kernel.source().find('\n', offset) - offset));
+    }
+  }
+  EXPECT_THAT(lines, testing::ElementsAre("// About f.", "extern \"C\" void g() {}"));
 }
 
 TEST(Render, FindsTheBeginOfALine) {

@@ -38,7 +38,7 @@ std::string name(const Memory& memory) {
 
 std::vector<std::string> roles(const Stages& stages) {
   std::vector<std::string> names;
-  for (const Part& part : stages.body) {
+  for (const StagePart& part : stages.body) {
     names.push_back(name(part.role));
   }
   return names;

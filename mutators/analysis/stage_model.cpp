@@ -87,7 +87,7 @@ Role role_of(const clang::Stmt* statement, const Accesses& accesses, const Stage
   return reads(Space::Shared) ? Role::Fragment : Role::Other;
 }
 
-void add_moves(const Part& part, Stages& stages) {
+void add_moves(const StagePart& part, Stages& stages) {
   for (const MemoryAccess& access : part.accesses.list) {
     const bool carries = access.source && (access.source->space != Space::Register ||
                                            access.memory.space != Space::Register);
@@ -97,7 +97,7 @@ void add_moves(const Part& part, Stages& stages) {
   }
 }
 
-void add_tiles(const Part& part, Stages& stages) {
+void add_tiles(const StagePart& part, Stages& stages) {
   for (const MemoryAccess& access : part.accesses.list) {
     if (access.writes && access.memory.space == Space::Shared &&
         std::ranges::count(stages.tiles, access.memory) == 0) {
@@ -113,7 +113,7 @@ void add_body(Stages& stages) {
     statements.assign(braces->body_begin(), braces->body_end());
   }
   for (const clang::Stmt* statement : statements) {
-    Part part{Role::Other, statement, accesses_of(*statement)};
+    StagePart part{Role::Other, statement, accesses_of(*statement)};
     part.role = role_of(statement, part.accesses, stages);
     add_moves(part, stages);
     add_tiles(part, stages);

@@ -25,7 +25,7 @@ namespace evo {
 ///   Other    definitions, counters, nothing
 enum class Role { Core, Load, Store, Fragment, Barrier, Other };
 
-struct Part {
+struct StagePart {
   Role role = Role::Other;
   const clang::Stmt* statement = nullptr;
   Accesses accesses;
@@ -54,7 +54,7 @@ struct Stages {
   const clang::Stmt* statement = nullptr;      // the loop with its #pragma unroll, if it has one
   const clang::ForStmt* loop = nullptr;
   bool inside_loop = false; // of another loop, which runs it several times
-  std::vector<Part> body;
+  std::vector<StagePart> body;
   std::vector<Move> moves; // of the body
   std::vector<const clang::VarDecl*> accumulators;
   std::vector<Memory> tiles; // shared memory that the body writes, in order of first appearance

@@ -88,15 +88,30 @@ std::int64_t static_bytes_of(const Kernel& kernel, const std::vector<MemoryAcces
   return bytes;
 }
 
-/// A float4 access needs 16 wherever it goes, whatever the array is declared as.
+/// The strictest alignment of what an lvalue or pointer goes through, casts included; not of the
+/// indices.
+std::int64_t alignment_of(const Kernel& kernel, const clang::Stmt* place) {
+  const auto* expr = dyn_cast<clang::Expr>(place);
+  if (expr == nullptr || (!expr->isGLValue() && !expr->getType()->isPointerType())) {
+    return 1;
+  }
+  const clang::QualType touched =
+      expr->isGLValue() ? expr->getType() : expr->getType()->getPointeeType();
+  std::int64_t strictest = touched->isIncompleteType() || touched->isAnyPointerType()
+                               ? 1
+                               : kernel.ast().getTypeAlignInChars(touched).getQuantity();
+  for (const clang::Stmt* child : place->children()) {
+    strictest = std::max(strictest, alignment_of(kernel, child));
+  }
+  return strictest;
+}
+
+/// A float4 access needs 16 bytes' alignment, whatever the tile is declared as.
 std::int64_t alignment_of(const Kernel& kernel, const std::vector<MemoryAccess>& shared) {
   std::int64_t strictest = 1;
   for (const MemoryAccess& access : shared) {
     if (access.place != nullptr) {
-      const clang::QualType type = access.place->getType();
-      const clang::QualType touched = type->isPointerType() ? type->getPointeeType() : type;
-      const auto alignment = kernel.ast().getTypeAlignInChars(touched).getQuantity();
-      strictest = std::max<std::int64_t>(strictest, alignment);
+      strictest = std::max(strictest, alignment_of(kernel, access.place));
     }
   }
   return strictest;
