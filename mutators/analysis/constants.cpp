@@ -88,7 +88,7 @@ std::vector<Constant> find_constants(const Kernel& kernel) {
 std::optional<Edit> set_constant(const Kernel& kernel, const Constant& constant,
                                  std::int64_t value) {
   const auto* literal = literal_of(*constant.initialiser);
-  const auto span = literal != nullptr ? span_of(kernel, *literal) : std::nullopt;
+  const auto span = literal != nullptr ? span_of(kernel, literal->getSourceRange()) : std::nullopt;
   return span ? std::optional(Edit{span->begin, span->length(), std::to_string(value)})
               : std::nullopt;
 }
