@@ -45,7 +45,7 @@
 #include "mutators/analysis/elementwise_update.hpp"
 #include "mutators/analysis/expressions.hpp"
 #include "mutators/analysis/rounding.hpp"
-#include "mutators/inline_update.hpp"
+#include "mutators/fusion.hpp"
 #include "mutators/mutator.hpp"
 #include "mutators/registry.hpp"
 #include "mutators/render.hpp"

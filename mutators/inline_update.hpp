@@ -1,31 +1,49 @@
-// Writes an element-wise update into the kernel that stores the elements (see fuse_epilogue.cpp for
-// when that is legal).
+// An element-wise update as code at another kernel's store.
 #pragma once
 
-#include <cstddef>
-#include <optional>
-#include <vector>
+#include <map>
+#include <set>
+#include <string>
 
-#include "mutators/analysis/dependence_graph.hpp"
 #include "mutators/analysis/elementwise_update.hpp"
+#include "mutators/analysis/expressions.hpp"
 #include "mutators/kernel.hpp"
-#include "mutators/rewrite.hpp"
+#include "mutators/render.hpp"
+
+namespace clang {
+class Expr;
+class ParmVarDecl;
+} // namespace clang
 
 namespace evo {
 
-struct Fusion {
-  const Launch* producer = nullptr;
-  const Launch* consumer = nullptr;
-  std::vector<ElementStore> stores = {}; // the producer's
-  ElementwiseUpdate update = {};         // the consumer's
-  std::vector<std::size_t> moved = {};   // launches that go before the producer, in order
+/// Thrown where a rewrite cannot be written down: a macro or a hidden name is in the way. Whoever
+/// composes the edits catches it and proposes nothing.
+struct CannotWrite {};
+
+/// The text of an expression; CannotWrite inside a macro.
+std::string text_of(const Kernel& kernel, const clang::Expr& expr);
+/// The span itself; CannotWrite without one.
+Span checked(std::optional<Span> span);
+
+/// `name` if it is not taken, else the prefix before it, with a number if need be.
+std::string fresh_name(const std::string& name, const std::string& prefix,
+                       const std::set<std::string>& taken);
+
+/// Where an update goes.
+struct InlineSite {
+  const ElementStore& store;
+  const clang::FunctionDecl& kernel;
+  bool in_own_braces = false; // no other update goes into the same braces
+  /// What the update's parameters are called here.
+  const std::map<const clang::ParmVarDecl*, std::string>& parameters;
+  const std::set<std::string>& file_names; // at namespace scope
 };
 
-/// The update's code at each of the producer's stores, its pointers and sizes added to the
-/// producer's parameters and arguments, the moved launches before it, and the consumer, its launch
-/// and the constants that nothing else uses gone. nullopt where a macro or a hidden name is in the
-/// way.
-std::optional<std::vector<Edit>> fuse(const Kernel& kernel, const DependenceGraph& graph,
-                                      const Fusion& fusion);
+/// What stands instead of the store: the update's statements with this store's coordinates, and
+/// the updated value stored. Of the update's own conditions stay those that the store's do not
+/// imply; where they fail, the old value is stored.
+std::string inlined_update(const Kernel& kernel, const ElementwiseUpdate& update,
+                           const InlineSite& site);
 
 } // namespace evo

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "mutators/analysis/conditions.hpp"
 #include "mutators/analysis/counted_loop.hpp"
 #include "mutators/analysis/evaluator.hpp"
 #include "mutators/analysis/launches.hpp"
@@ -30,12 +31,6 @@ struct ElementIndex {
 };
 
 bool same_index(const Kernel& kernel, const ElementIndex& a, const ElementIndex& b);
-
-/// `expression` must be `holds` for a statement to run.
-struct Condition {
-  const clang::Expr* expression = nullptr;
-  bool holds = true;
-};
 
 /// array[index] = value, or another assignment operator, as a statement of its own.
 struct ElementStore {

@@ -171,14 +171,7 @@ void drop_unneeded(const Kernel& kernel, ElementwiseUpdate& update) {
 
 bool depends_on_thread(const Kernel& kernel, const ElementwiseUpdate& update) {
   ThreadIdentity identity(kernel.ast().getSourceManager());
-  const UpdateVisitor note{.use = [&](const clang::DeclRefExpr& use) { identity.note(use); }};
-  visit(kernel, update, *update.store.assignment->getRHS(), note);
-  for (const Condition& condition : update.store.conditions) {
-    visit(kernel, update, *condition.expression, note);
-  }
-  for (const clang::Stmt* statement : update.statements) {
-    visit(kernel, update, *statement, note);
-  }
+  visit(kernel, update, {.use = [&](const clang::DeclRefExpr& use) { identity.note(use); }});
   return identity.found;
 }
 
@@ -193,6 +186,16 @@ bool changes_a_parameter(const clang::FunctionDecl& function) {
 void visit(const Kernel& kernel, const ElementwiseUpdate& update, const clang::Stmt& code,
            const UpdateVisitor& visitor) {
   Walk(kernel, update, visitor).TraverseStmt(const_cast<clang::Stmt*>(&code));
+}
+
+void visit(const Kernel& kernel, const ElementwiseUpdate& update, const UpdateVisitor& visitor) {
+  for (const clang::Stmt* statement : update.statements) {
+    visit(kernel, update, *statement, visitor);
+  }
+  for (const Condition& condition : update.store.conditions) {
+    visit(kernel, update, *condition.expression, visitor);
+  }
+  visit(kernel, update, *update.store.assignment->getRHS(), visitor);
 }
 
 std::optional<ElementwiseUpdate> elementwise_update(const Kernel& kernel,

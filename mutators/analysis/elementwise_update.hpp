@@ -50,4 +50,7 @@ struct UpdateVisitor {
 void visit(const Kernel& kernel, const ElementwiseUpdate& update, const clang::Stmt& code,
            const UpdateVisitor& visitor);
 
+/// Through all of it: the statements, the conditions, and the value that is stored.
+void visit(const Kernel& kernel, const ElementwiseUpdate& update, const UpdateVisitor& visitor);
+
 } // namespace evo
