@@ -10,8 +10,6 @@
 namespace evo {
 namespace {
 
-constexpr const char* default_target = "sm_86";
-
 std::unique_ptr<WorkerClient> make_worker(Backend backend, const Options& options,
                                           const Problem& problem) {
   PrepareRequest request;
@@ -71,7 +69,7 @@ OpenBackend open_backend(const Options& options, const Problem& problem, std::st
   if (!prepared.error.empty()) {
     throw InputError(fmt::format("the model backend cannot be used: {}", prepared.error));
   }
-  const std::string target = options.target.empty() ? default_target : options.target;
+  const std::string target = target_of(options).arch;
   BackendInfo info = describe(Backend::Model, prepared, target, nvcc);
   info.note = std::move(note);
   auto evaluator =

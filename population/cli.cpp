@@ -45,7 +45,6 @@ void add_common_options(CLI::App& app, Options& options, std::string& backend) {
                  "Architecture to build for [the card's own; sm_86 without one]");
   app.add_option("--problem", options.problem, "problem.toml, or its folder [seeds/lora of evo]");
   app.add_option("--sizes", options.sizes, "Sizes to judge at, numbers [those of the problem]")
-      ->expected(0, -1)
       ->delimiter(',');
   app.add_option("--out", options.out, "The export [the problem's output_file, here]");
   app.add_option("--population-dir", options.population, "Folder of runs/ and the build cache")
@@ -104,17 +103,14 @@ void add_subcommands(CLI::App& app, CommandLine& line) {
   exporting->add_option("ID", line.label, "The first digits of the individual's id")->required();
 }
 
-/// What CLI11 leaves to us: the backend's name, an empty --sizes, the default problem.
-void complete(const CLI::App& app, CommandLine& line) {
+/// What CLI11 leaves to us: the backend's name, contradictions, the default problem.
+void complete(CommandLine& line) {
   const auto backend = backends.find(line.backend);
   if (backend == backends.end()) {
     throw InputError(
         fmt::format("there is no backend {}; choose auto, cuda or model", line.backend));
   }
   line.options.backend = backend->second;
-  if (app.count("--sizes") > 0 && line.options.sizes.empty()) {
-    throw InputError("--sizes is empty; give one or more sizes, or leave it out");
-  }
   check(line.options);
   if (line.options.problem.empty()) {
     line.options.problem = data_folder() / "seeds" / "lora" / "problem.toml";
@@ -138,7 +134,7 @@ int run_line(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     throw InputError(fmt::format("{}; see evo --help", error.what()));
   }
-  complete(app, line);
+  complete(line);
   return line.command();
 }
 

@@ -14,7 +14,7 @@ namespace evo {
 namespace {
 
 void report(const std::string& what, const std::string& found, const std::string& meaning) {
-  fmt::print("{:<30} {}\n{:<30}   {}\n", what, found, "", meaning);
+  fmt::print("{:<33} {}\n{:<33}   {}\n", what, found, "", meaning);
 }
 
 bool report_nvcc() {

@@ -6,6 +6,7 @@
 
 #include "population/backend.hpp"
 #include "population/commands.hpp"
+#include "population/cuda_evaluator.hpp"
 #include "population/files.hpp"
 #include "population/interruption.hpp"
 #include "population/recorder.hpp"
@@ -23,7 +24,16 @@ struct Judged {
 /// Takes one file through all gates.
 Judged judge(const Options& options, const std::filesystem::path& file) {
   const Problem problem = load_problem(options);
-  const Genome genome = load_genome(file);
+  const std::string source = exported_kernel(read_text(file));
+  const auto gate = parse_gate({.id = {}, .seed = {}, .trail = {}, .source = source},
+                               target_of(options)); // as written, so that a failure names its line
+  if (const auto* failure = std::get_if<BuildFailure>(&gate)) {
+    Judged judged;
+    judged.fitness.verdict = failure->verdict;
+    judged.fitness.detail = failure->detail;
+    return judged;
+  }
+  const Genome genome = seed_genome(file.filename().string(), source);
   const Interruption interruption({});
   OpenBackend backend = open_backend(options, problem, interruption.token());
   Judged judged{.fitness = {}, .kernels = {}, .backend = backend.info};

@@ -10,6 +10,8 @@
 namespace evo {
 namespace {
 
+constexpr const char* default_target = "sm_86";
+
 void require(bool holds, const std::string& sentence) {
   if (!holds) {
     throw InputError(sentence);
@@ -49,10 +51,19 @@ Problem load_problem(const Options& options) {
   return problem;
 }
 
-std::vector<Genome> load_seeds(const Problem& problem) {
+Genome load_genome(const std::filesystem::path& file, const Target& target) {
+  const std::string source = exported_kernel(read_text(file));
+  const auto parsed = Kernel::parse(source, target);
+  if (const auto* error = std::get_if<ParseError>(&parsed)) {
+    throw InputError(fmt::format("{} does not parse: {}", file.string(), error->message));
+  }
+  return seed_genome(file.filename().string(), source);
+}
+
+std::vector<Genome> load_seeds(const Problem& problem, const Target& target) {
   std::vector<Genome> seeds;
   for (const auto& file : problem.seeds) {
-    Genome seed = load_genome(file);
+    Genome seed = load_genome(file, target);
     require(std::ranges::find(seeds, seed.seed, &Genome::seed) == seeds.end(),
             fmt::format("two seeds are named {}; rename one, for trails name seeds by file",
                         seed.seed));
@@ -61,8 +72,8 @@ std::vector<Genome> load_seeds(const Problem& problem) {
   return seeds;
 }
 
-Genome load_genome(const std::filesystem::path& file) {
-  return seed_genome(file.filename().string(), exported_kernel(read_text(file)));
+Target target_of(const Options& options) {
+  return known_target(options.target.empty() ? default_target : options.target);
 }
 
 Target known_target(const std::string& arch) {

@@ -35,11 +35,15 @@ void check(const Options& options);
 /// The problem with the sizes and seeds that the options give. InputError as Problem::load.
 Problem load_problem(const Options& options);
 
-/// The problem's seeds as genomes. InputError for one that cannot be read, or for two of one name.
-std::vector<Genome> load_seeds(const Problem& problem);
+/// A file's kernel, an export's too, as a genome named by the file. InputError when it cannot be
+/// read, or does not parse, with the line as the file has it.
+Genome load_genome(const std::filesystem::path& file, const Target& target);
 
-/// The kernel of a file, an export's too, as a genome named by the file.
-Genome load_genome(const std::filesystem::path& file);
+/// The problem's seeds. InputError as load_genome, and for two of one name.
+std::vector<Genome> load_seeds(const Problem& problem, const Target& target);
+
+/// The target that the options name, or the one assumed without a card.
+Target target_of(const Options& options);
 
 /// The target of `arch`; InputError that lists the known ones.
 Target known_target(const std::string& arch);

@@ -58,6 +58,7 @@ Recorder::Recorder(Exporter exporter, const Snapshot& snapshot, Progress& progre
     : exporter_(std::move(exporter)), snapshot_(snapshot), progress_(progress) {}
 
 void Recorder::better(const Individual& individual) {
+  const std::lock_guard lock(exporter_mutex_);
   exporter_.write(individual);
 }
 

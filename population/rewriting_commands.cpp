@@ -14,18 +14,8 @@
 namespace evo {
 namespace {
 
-constexpr const char* default_target = "sm_86";
-
 Dialect dialect(const Options& options) {
-  return {mutators(), known_target(options.target.empty() ? default_target : options.target)};
-}
-
-Kernel parsed(const Genome& genome, const Dialect& dialect, const std::filesystem::path& file) {
-  auto result = Kernel::parse(genome.source, dialect.target);
-  if (const auto* error = std::get_if<ParseError>(&result)) {
-    throw InputError(fmt::format("{} does not parse: {}", file.string(), error->message));
-  }
-  return std::move(std::get<Kernel>(result));
+  return {mutators(), target_of(options)};
 }
 
 std::string indented(std::string_view text, std::string_view margin) {
@@ -85,7 +75,9 @@ int mutators_command() {
 
 int propose_command(const Options& options, const std::filesystem::path& file) {
   const Dialect words = dialect(options);
-  const Kernel kernel = parsed(load_genome(file), words, file);
+  const Genome genome = load_genome(file, words.target);
+  const auto parsed = Kernel::parse(genome.source, words.target);
+  const Kernel& kernel = std::get<Kernel>(parsed);
   for (const Mutator* mutator : words.mutators) {
     for (const Rewrite& rewrite : mutator->propose(kernel)) {
       fmt::print("{}: {}\n", mutator->about().name, rewrite.label);
@@ -100,8 +92,7 @@ int apply_command(const Options& options, const std::filesystem::path& file,
   if (words.find(mutator) == nullptr) {
     throw InputError(fmt::format("there is no mutator {}; evo mutators lists them", mutator));
   }
-  const Genome genome = load_genome(file);
-  parsed(genome, words, file);
+  const Genome genome = load_genome(file, words.target);
   const auto result = append(genome, {mutator, label}, words);
   if (!result) {
     fmt::print(stderr, "evo: {} does not propose \"{}\" for {}; evo propose lists what it does\n",
@@ -115,8 +106,7 @@ int apply_command(const Options& options, const std::filesystem::path& file,
 int replay_command(const Options& options, const std::filesystem::path& seed,
                    const std::filesystem::path& trail) {
   const Dialect words = dialect(options);
-  const Genome genome = load_genome(seed);
-  parsed(genome, words, seed);
+  const Genome genome = load_genome(seed, words.target);
   const std::vector<Gene> genes = load_trail(trail);
   const auto result = replay(genome, genes, words);
   if (const auto* failure = std::get_if<ReplayFailure>(&result)) {

@@ -79,11 +79,11 @@ ProgressSettings progress_settings(const Options& options) {
 
 int run_command(const Options& options) {
   const Problem problem = load_problem(options);
-  const std::vector<Genome> seeds = load_seeds(problem);
+  const std::vector<Genome> seeds = load_seeds(problem, target_of(options));
   const fs::path out = options.out.empty() ? fs::path(problem.output_file) : options.out;
   std::optional<Genome> incumbent;
   if (!options.incumbent.empty()) {
-    incumbent = load_genome(options.incumbent);
+    incumbent = load_genome(options.incumbent, target_of(options));
   }
   check_writable(out);
 
