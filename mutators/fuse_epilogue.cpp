@@ -129,17 +129,6 @@ bool is_launched_once(const DependenceGraph& graph, const clang::FunctionDecl* k
 /// usual 256 threads.
 constexpr std::array sizes{1, 67, 259};
 
-/// Other dimensions get other values, so that one cannot pass for another.
-Assignment entry_values(const clang::FunctionDecl& entry, int size) {
-  Assignment values;
-  for (const clang::ParmVarDecl* parameter : entry.parameters()) {
-    if (parameter->getType()->isIntegerType()) {
-      values[parameter] = size + 7 * static_cast<int>(values.size());
-    }
-  }
-  return values;
-}
-
 bool is_exact(const ElementSet& set) {
   return std::ranges::adjacent_find(set.elements) == set.elements.end() &&
          std::ranges::all_of(set.elements, [&](const Element& element) {
@@ -149,12 +138,13 @@ bool is_exact(const ElementSet& set) {
 
 /// Whether the update's threads meet every element that the producer stores exactly once, and
 /// their own condition admits no other.
-bool meet(const Kernel& kernel, const Fusion& fusion, const Assignment& values) {
-  const auto stored = stored_elements(kernel, *fusion.producer, fusion.stores, values);
-  const auto updated = stored_elements(kernel, *fusion.consumer, {fusion.update.store}, values);
+bool meet(const Kernel& kernel, const Fusion& fusion, const EvaluatedLaunch& producer,
+          const EvaluatedLaunch& consumer) {
   ElementStore unconditional = fusion.update.store;
   unconditional.conditions.clear();
-  auto met = stored_elements(kernel, *fusion.consumer, {unconditional}, values);
+  const auto stored = stored_elements(kernel, producer, fusion.stores);
+  const auto updated = stored_elements(kernel, consumer, {fusion.update.store});
+  auto met = stored_elements(kernel, consumer, {unconditional});
   if (!stored || !updated || !met || !is_exact(*stored) || !is_exact(*updated) ||
       !std::ranges::includes(stored->elements, updated->elements)) {
     return false;
@@ -165,9 +155,19 @@ bool meet(const Kernel& kernel, const Fusion& fusion, const Assignment& values) 
   return met->elements == stored->elements;
 }
 
-bool meet_at_all_sizes(const Kernel& kernel, const DependenceGraph& graph, const Fusion& fusion) {
-  return std::ranges::all_of(
-      sizes, [&](int size) { return meet(kernel, fusion, entry_values(graph.entry(), size)); });
+bool meet_at_all_sizes(const Kernel& kernel, const Fusion& fusion) {
+  const auto dims = find_dims(kernel);
+  return dims && std::ranges::all_of(sizes, [&](int size) {
+           const auto evaluated = evaluate_launches(kernel, dims->at(size));
+           const auto* launches = std::get_if<std::vector<EvaluatedLaunch>>(&evaluated);
+           const auto find = [&](const Launch* launch) {
+             return std::ranges::find(*launches, launch->call,
+                                      [](const EvaluatedLaunch& one) { return one.launch.call; });
+           };
+           return launches != nullptr && find(fusion.producer) != launches->end() &&
+                  find(fusion.consumer) != launches->end() &&
+                  meet(kernel, fusion, *find(fusion.producer), *find(fusion.consumer));
+         });
 }
 
 const clang::Expr* argument_for(const Launch& launch, const clang::ParmVarDecl* parameter) {
@@ -218,8 +218,8 @@ std::optional<Fusion> find_fusion(const Kernel& kernel, const DependenceGraph& g
       std::ranges::all_of(fusion.stores, [&](const ElementStore& store) {
         return may_store_sum(kernel, fusion, store);
       });
-  return alike && meet_at_all_sizes(kernel, graph, fusion) ? std::optional(std::move(fusion))
-                                                           : std::nullopt;
+  return alike && meet_at_all_sizes(kernel, fusion) ? std::optional(std::move(fusion))
+                                                    : std::nullopt;
 }
 
 class FuseEpilogue : public Mutator {

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 
 #include <gmock/gmock.h>
@@ -132,49 +133,75 @@ struct Gene {
   std::string label;
 };
 
-/// Checks every proposal on `source`, then goes on from a few of each mutator's: the first, the
-/// last, and one between.
-void check_proposals(const std::string& seed, const std::string& source, std::vector<Gene> trail,
-                     int depth) {
-  for (const Mutator* mutator : mutators()) {
-    SCOPED_TRACE(mutator->about().name);
-    const Kernel kernel = parse(source);
-    const std::vector<Rewrite> proposals = mutator->propose(kernel);
-    EXPECT_EQ(mutator->propose(kernel), proposals) << "propose() is not a function";
-    EXPECT_EQ(mutator->propose(parse(source)), proposals) << "propose() is not a function";
+/// Checks every proposal on a seed and, a few rewrites deep, on some of its descendants.
+class Exploration {
+public:
+  Exploration(std::string seed, std::size_t children)
+      : seed_(std::move(seed)), children_(children) {}
 
-    std::set<std::string> seen;
-    for (std::size_t i = 0; i < proposals.size(); ++i) {
-      const Rewrite& rewrite = proposals[i];
-      SCOPED_TRACE(rewrite.label);
-      EXPECT_TRUE(seen.insert(rewrite.label).second) << "the label is not unique";
-      const std::string child = canonical(apply_edits(source, rewrite.edits));
-      EXPECT_NE(child, source) << "the rewrite changes nothing";
-      EXPECT_EQ(canonical(child), child);
-      ASSERT_TRUE(parses(child)) << child;
-      if (i != 0 && i != proposals.size() / 2 && i + 1 != proposals.size()) {
-        continue;
+  void explore(const std::string& source, const std::vector<Gene>& trail, int depth) {
+    for (const Mutator* mutator : mutators()) {
+      SCOPED_TRACE(mutator->about().name);
+      const Proposals& proposals = known(*mutator, source);
+      const std::vector<std::string> all = proposals.labels();
+      const std::size_t stride = std::max<std::size_t>(1, (all.size() + children_ - 1) / children_);
+      EXPECT_EQ(std::set<std::string>(all.begin(), all.end()).size(), all.size())
+          << "a label is not unique";
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        SCOPED_TRACE(all[i]);
+        const std::string child = proposals.apply(all[i]);
+        EXPECT_NE(child, source) << "the rewrite changes nothing";
+        EXPECT_EQ(canonical(child), child);
+        ASSERT_TRUE(parses(child)) << child;
+        if (i % stride == stride / 2) {
+          std::vector<Gene> longer = trail;
+          longer.push_back({mutator, all[i]});
+          EXPECT_EQ(replay(longer), child) << "replaying the trail gives another kernel";
+          if (depth > 1) {
+            explore(child, longer, depth - 1);
+          }
+        }
       }
-      std::vector<Gene> longer = trail;
-      longer.push_back({mutator, rewrite.label});
-      if (depth > 1) {
-        check_proposals(seed, child, longer, depth - 1);
-        continue;
-      }
-      std::string replayed = canonical(read(seed));
-      for (const Gene& gene : longer) {
-        replayed = apply(*gene.mutator, replayed, gene.label);
-      }
-      EXPECT_EQ(replayed, child) << "replaying the trail gives another kernel";
     }
+  }
+
+private:
+  const Proposals& known(const Mutator& mutator, const std::string& source) {
+    return known_.try_emplace({&mutator, source}, mutator, source).first->second;
+  }
+  std::string replay(const std::vector<Gene>& trail) {
+    std::string source = seed_;
+    for (const Gene& gene : trail) {
+      source = known(*gene.mutator, source).apply(gene.label);
+    }
+    return source;
+  }
+
+  std::string seed_;
+  std::size_t children_; // per mutator
+  std::map<std::pair<const Mutator*, std::string>, Proposals> known_;
+};
+
+class EverySeed : public testing::TestWithParam<std::string> {
+protected:
+  std::string seed() const { return canonical(read(in_repository("seeds/lora") / GetParam())); }
+};
+
+TEST_P(EverySeed, GetsTheSameProposalsEveryTime) {
+  const Kernel kernel = parse(seed());
+  for (const Mutator* mutator : mutators()) {
+    const std::vector<Rewrite> proposals = mutator->propose(kernel);
+    EXPECT_EQ(mutator->propose(kernel), proposals) << mutator->about().name;
+    EXPECT_EQ(mutator->propose(parse(seed())), proposals) << mutator->about().name;
   }
 }
 
-class EverySeed : public testing::TestWithParam<std::string> {};
-
 TEST_P(EverySeed, TakesEveryProposalTwoDeep) {
-  const std::string seed = in_repository("seeds/lora") / GetParam();
-  check_proposals(seed, canonical(read(seed)), {}, 2);
+  Exploration(seed(), 1).explore(seed(), {}, 2);
+}
+
+TEST_P(EverySeed, LongTakesEveryProposalThreeDeep) {
+  Exploration(seed(), 2).explore(seed(), {}, 3);
 }
 
 INSTANTIATE_TEST_SUITE_P(Lora, EverySeed, testing::Values("naive.cu", "tiled.cu"),

@@ -233,30 +233,6 @@ std::optional<std::int64_t> known(const std::variant<std::int64_t, Failure>& val
   return number == nullptr ? std::nullopt : std::optional(*number);
 }
 
-/// The grid or block of a launch: an integer or dim3(x, y, z).
-std::optional<Extent3> extent(const clang::Expr& configuration, Evaluator& evaluator) {
-  const clang::Expr* expr = configuration.IgnoreUnlessSpelledInSource();
-  if (!expr->getType()->isRecordType()) {
-    const auto x = known(evaluator.value(*expr));
-    return x ? std::optional(Extent3{static_cast<int>(*x), 1, 1}) : std::nullopt;
-  }
-  const auto* construction = dyn_cast<clang::CXXConstructExpr>(expr);
-  if (construction == nullptr || construction->getNumArgs() > 3) {
-    return std::nullopt;
-  }
-  int sizes[3] = {1, 1, 1};
-  for (unsigned i = 0; i < construction->getNumArgs(); ++i) {
-    const clang::Expr* argument = construction->getArg(i);
-    const auto size = isa<clang::CXXDefaultArgExpr>(argument) ? std::optional<std::int64_t>(1)
-                                                              : known(evaluator.value(*argument));
-    if (!size) {
-      return std::nullopt;
-    }
-    sizes[i] = static_cast<int>(*size);
-  }
-  return Extent3{sizes[0], sizes[1], sizes[2]};
-}
-
 /// Which of blockIdx.x, y and z an expression may depend on.
 class BlockDependence : public clang::RecursiveASTVisitor<BlockDependence> {
 public:
@@ -322,39 +298,23 @@ private:
 
 class Enumerator {
 public:
-  Enumerator(const Kernel& kernel, const Launch& launch, Assignment entry_values)
-      : kernel_(kernel), values_(std::move(entry_values)) {
-    Evaluator evaluator(kernel, values_);
-    const auto grid = extent(*launch.grid, evaluator);
-    const auto threads = extent(*launch.block, evaluator);
-    valid_ = grid && threads && bind(launch, evaluator);
-    if (valid_) {
-      block_.kernel = launch.kernel;
-      block_.grid = *grid;
-      block_.block = *threads;
+  Enumerator(const Kernel& kernel, const EvaluatedLaunch& launch)
+      : kernel_(kernel), block_(launch.block_at({})) {
+    const clang::FunctionDecl& function = *launch.launch.kernel;
+    for (unsigned i = 0; i < function.getNumParams(); ++i) {
+      const auto* value = std::get_if<std::int64_t>(&launch.arguments[i]);
+      if (value != nullptr && !may_change(*function.getBody(), *function.getParamDecl(i))) {
+        values_[function.getParamDecl(i)] = *value;
+      }
     }
+    block_.arguments.clear(); // those that change are unknown
   }
 
-  bool add(const ElementStore& store) { return valid_ && iterate(store, store.loops.size()); }
+  bool add(const ElementStore& store) { return iterate(store, store.loops.size()); }
 
   ElementSet set;
 
 private:
-  bool bind(const Launch& launch, Evaluator& evaluator) {
-    for (unsigned i = 0; i < launch.kernel->getNumParams(); ++i) {
-      const clang::ParmVarDecl* parameter = launch.kernel->getParamDecl(i);
-      if (!parameter->getType()->isIntegerType()) {
-        continue;
-      }
-      const auto value = known(evaluator.value(*launch.arguments[i]));
-      if (!value || may_change(*launch.kernel->getBody(), *parameter)) {
-        return false;
-      }
-      values_[parameter] = *value;
-    }
-    return true;
-  }
-
   /// Runs the outermost `depth` - 1 loops that are left, then the store.
   bool iterate(const ElementStore& store, std::size_t depth) {
     if (depth == 0) {
@@ -416,14 +376,14 @@ private:
         set.elements.push_back({(*row)[lane], column[lane]});
       }
     }
-    set.width = values_.at(store.index.width);
-    return row != nullptr;
+    const auto width = values_.find(store.index.width);
+    set.width = width == values_.end() ? 0 : width->second;
+    return row != nullptr && set.width > 0;
   }
 
   const Kernel& kernel_;
   Assignment values_;
   Block block_;
-  bool valid_ = false;
 };
 
 } // namespace
@@ -443,10 +403,9 @@ std::optional<ElementAccesses> element_accesses(const Kernel& kernel,
   return collector.followed ? std::optional(std::move(collector.accesses)) : std::nullopt;
 }
 
-std::optional<ElementSet> stored_elements(const Kernel& kernel, const Launch& launch,
-                                          const std::vector<ElementStore>& stores,
-                                          const Assignment& entry_values) {
-  Enumerator enumerator(kernel, launch, entry_values);
+std::optional<ElementSet> stored_elements(const Kernel& kernel, const EvaluatedLaunch& launch,
+                                          const std::vector<ElementStore>& stores) {
+  Enumerator enumerator(kernel, launch);
   for (const ElementStore& store : stores) {
     if (!enumerator.add(store)) {
       return std::nullopt;

@@ -70,10 +70,8 @@ struct ElementSet {
   std::int64_t width = 0;
 };
 
-/// Every element that a launch stores through `stores`, with the entry's integer parameters as in
-/// `entry_values`. nullopt if that cannot be evaluated.
-std::optional<ElementSet> stored_elements(const Kernel& kernel, const Launch& launch,
-                                          const std::vector<ElementStore>& stores,
-                                          const Assignment& entry_values);
+/// Every element that a launch stores through `stores`. nullopt if that cannot be evaluated.
+std::optional<ElementSet> stored_elements(const Kernel& kernel, const EvaluatedLaunch& launch,
+                                          const std::vector<ElementStore>& stores);
 
 } // namespace evo
