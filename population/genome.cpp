@@ -11,6 +11,14 @@ const Mutator* Dialect::find(std::string_view name) const {
   return found == mutators.end() ? nullptr : *found;
 }
 
+ProposalCache::Proposals Dialect::proposals(const Genome& genome, const Mutator& mutator) const {
+  return cache->get({genome.id, std::string(mutator.about().name)}, [&] {
+    const auto parsed = Kernel::parse(genome.source, target);
+    const auto* kernel = std::get_if<Kernel>(&parsed);
+    return kernel != nullptr ? mutator.propose(*kernel) : std::vector<Rewrite>{};
+  });
+}
+
 Genome seed_genome(std::string name, std::string_view source) {
   std::string text = canonical(source);
   return {.id = digest(text), .seed = std::move(name), .trail = {}, .source = std::move(text)};
@@ -28,14 +36,9 @@ std::optional<Genome> append(const Genome& parent, const Gene& gene, const Diale
   if (mutator == nullptr) {
     return std::nullopt;
   }
-  const auto parsed = Kernel::parse(parent.source, dialect.target);
-  const auto* kernel = std::get_if<Kernel>(&parsed);
-  if (kernel == nullptr) {
-    return std::nullopt;
-  }
-  const std::vector<Rewrite> proposals = mutator->propose(*kernel);
-  const auto found = std::ranges::find(proposals, gene.label, &Rewrite::label);
-  if (found == proposals.end()) {
+  const auto proposals = dialect.proposals(parent, *mutator);
+  const auto found = std::ranges::find(*proposals, gene.label, &Rewrite::label);
+  if (found == proposals->end()) {
     return std::nullopt;
   }
   return child(parent, *mutator, *found);

@@ -1,6 +1,7 @@
 // A genome: a seed and the rewrites done to it.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,6 +10,7 @@
 
 #include "mutators/mutator.hpp"
 #include "mutators/target.hpp"
+#include "population/proposal_cache.hpp"
 
 namespace evo {
 
@@ -31,12 +33,17 @@ struct Genome {
 };
 
 /// What turns genes into source: the mutators a gene may name, and the target they aim at.
+/// Thread-safe.
 struct Dialect {
   std::vector<const Mutator*> mutators;
   Target target;
+  std::shared_ptr<ProposalCache> cache = std::make_shared<ProposalCache>();
 
   /// nullptr when there is none of that name.
   const Mutator* find(std::string_view name) const;
+
+  /// What `mutator` proposes for the genome's source; nothing when that does not parse.
+  ProposalCache::Proposals proposals(const Genome& genome, const Mutator& mutator) const;
 };
 
 /// A seed as it stands: its canonical source and an empty trail.

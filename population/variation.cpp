@@ -35,23 +35,19 @@ Proposal attempt(const Nursery& nursery, const Dialect& dialect, Random& random)
 
 } // namespace
 
+/// Asking mutators in random order, up to the first that applies, chooses uniformly among those
+/// that do, and asks few of them.
 Genome mutate(const Genome& parent, const Dialect& dialect, Random& random) {
-  const auto parsed = Kernel::parse(parent.source, dialect.target);
-  const auto* kernel = std::get_if<Kernel>(&parsed);
-  if (kernel == nullptr) {
-    return parent;
-  }
-  std::vector<std::pair<const Mutator*, std::vector<Rewrite>>> applicable;
-  for (const Mutator* mutator : dialect.mutators) {
-    if (auto proposals = mutator->propose(*kernel); !proposals.empty()) {
-      applicable.emplace_back(mutator, std::move(proposals));
+  std::vector<const Mutator*> untried = dialect.mutators;
+  while (!untried.empty()) {
+    const auto next = untried.begin() + static_cast<std::ptrdiff_t>(pick(random, untried.size()));
+    const Mutator& mutator = **next;
+    untried.erase(next);
+    if (const auto proposals = dialect.proposals(parent, mutator); !proposals->empty()) {
+      return child(parent, mutator, (*proposals)[pick(random, proposals->size())]);
     }
   }
-  if (applicable.empty()) {
-    return parent;
-  }
-  const auto& [mutator, proposals] = applicable[pick(random, applicable.size())];
-  return child(parent, *mutator, proposals[pick(random, proposals.size())]);
+  return parent;
 }
 
 Proposal crossover(const Genome& a, const Genome& b, const std::vector<Genome>& seeds,

@@ -40,6 +40,35 @@ TEST(Genome, OfASourceThatDoesNotParseHasNoChildren) {
   EXPECT_FALSE(append(broken, {"more_a", "a 2"}, fake::dialect()));
 }
 
+TEST(Dialect, AsksAMutatorOncePerSource) {
+  class Counted : public fake::Add {
+  public:
+    Counted() : Add("counted", "a", 1) {}
+    std::vector<Rewrite> propose(const Kernel& kernel) const override {
+      ++asked;
+      return Add::propose(kernel);
+    }
+    mutable int asked = 0;
+  } mutator;
+  const Dialect dialect{{&mutator}, fake::dialect().target};
+  const Genome renamed = seed_genome("other.cu", seed.source);
+  EXPECT_EQ(*dialect.proposals(seed, mutator), *dialect.proposals(renamed, mutator));
+  EXPECT_EQ(mutator.asked, 1);
+  dialect.proposals(seed_genome("ab.cu", fake::source(2, 1)), mutator);
+  EXPECT_EQ(mutator.asked, 2);
+}
+
+TEST(Dialect, ThrowsAMutatorsBugEveryTime) {
+  class Broken : public fake::Add {
+  public:
+    Broken() : Add("broken", "a", 1) {}
+    std::vector<Rewrite> propose(const Kernel&) const override { throw std::logic_error("bug"); }
+  } mutator;
+  const Dialect dialect{{&mutator}, fake::dialect().target};
+  EXPECT_THROW(dialect.proposals(seed, mutator), std::logic_error);
+  EXPECT_THROW(dialect.proposals(seed, mutator), std::logic_error);
+}
+
 TEST(Gene, ReadsWhatItPrints) {
   const Gene gene{"unroll_loop", "gemm/k: unroll 4"};
   EXPECT_EQ(to_string(gene), "unroll_loop: gemm/k: unroll 4");
