@@ -131,7 +131,7 @@ class Worker:
 
     def judge(self, library, **options):
         return self.ask({"library": library, "id": library, "sizes": SIZES, "stop_at_ms_ratio": 0,
-                         "best_ms": [], "calls": 10} | options)
+                         "best_ms": [], "calls": 10, "count_sizes": []} | options)
 
     def end(self):
         os.close(self.requests)
