@@ -8,7 +8,7 @@ namespace {
 constexpr int screening_calls = 7;
 constexpr int full_calls = 50;
 constexpr double hopeless_ratio = 1.3; // times the incumbent's: three calls say enough
-constexpr double close_call = 1.1;   // speed-ups nearer than this are compared afresh
+constexpr double close_call = 1.1;     // speed-ups nearer than this are compared afresh
 
 std::vector<double> medians(const Fitness& fitness) {
   std::vector<double> result;

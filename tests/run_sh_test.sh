@@ -111,7 +111,9 @@ expect "evo's own exit code" status_is 130
 
 fresh_project
 run test -R export
-expect "the tests are built and run" logged '^ctest --test-dir build .*-R export$'
+expect "the tests are built and run" logged '^ctest --test-dir build .*-R export --label-exclude long$'
+run test -L long
+expect "long tests run when they are asked for" logged '^ctest --test-dir build .*-L long$'
 expect "the tests need the tests" logged '^cmake .*-DEVO_TESTS=ON'
 expect "the tests write no export" test ! -e project/optimized_lora.cu
 
