@@ -249,29 +249,40 @@ private:
     return true;
   }
 
-  /// The smallest size at which, before and after, every part of a grid that depends on the size
-  /// has two blocks or more, the last one partly outside.
+  /// The smallest size at which, before and after, every part of a changed launch's grid that
+  /// depends on the size has two blocks or more, the last one partly outside.
   std::optional<std::int64_t> trial_size(const Assignment& values) {
     const auto whole = launches(large_size, {});
     const auto changed = launches(large_size, values);
-    if (!whole || !changed || whole->empty() || whole->size() != changed->size()) {
+    if (!whole || !changed || !std::ranges::equal(*whole, *changed, {}, kernel_of, kernel_of)) {
       return std::nullopt;
     }
-    const auto splits = [](const Launches& large, const Launches& small) {
-      return large.size() == small.size() &&
-             std::ranges::equal(large, small, [](const auto& l, const auto& s) {
-               return l.launch.kernel == s.launch.kernel && (s.grid.x > 1 || l.grid.x == 1) &&
-                      (s.grid.y > 1 || l.grid.y == 1) && (s.grid.z > 1 || l.grid.z == 1);
-             });
+    const auto splits = [&](const Launches& large, const Launches& small) {
+      for (std::size_t i = 0; i < small.size(); ++i) {
+        const Extent3& most = large[i].grid;
+        const Extent3& few = small[i].grid;
+        const bool split =
+            (few.x > 1 || most.x == 1) && (few.y > 1 || most.y == 1) && (few.z > 1 || most.z == 1);
+        if (!split && depends((*whole)[i], (*changed)[i], values)) {
+          return false;
+        }
+      }
+      return true;
     };
     for (const std::int64_t size : trial_sizes) {
       const auto before = launches(size, {});
       const auto after = launches(size, values);
-      if (before && after && splits(*whole, *before) && splits(*changed, *after)) {
+      if (before && after && std::ranges::equal(*whole, *before, {}, kernel_of, kernel_of) &&
+          std::ranges::equal(*whole, *after, {}, kernel_of, kernel_of) && splits(*whole, *before) &&
+          splits(*changed, *after)) {
         return size;
       }
     }
     return std::nullopt;
+  }
+
+  static const clang::FunctionDecl* kernel_of(const EvaluatedLaunch& launch) {
+    return launch.launch.kernel;
   }
 
   /// Whether the change reaches this launch at all.
@@ -364,11 +375,10 @@ private:
     return indices;
   }
 
-  /// Where the change leaves a part of the grid alone, its first two and its last index stand for
-  /// the rest; elsewhere all count, for the sums over all blocks are compared.
+  /// Where the change leaves a part of the grid alone, its first and its last index stand for the
+  /// rest; elsewhere all count, for the sums over all blocks are compared.
   static std::optional<std::vector<int>> sampled(int before, int after) {
-    return before == after && before > 3 ? std::optional(std::vector{0, 1, before - 1})
-                                         : std::nullopt;
+    return before == after && before > 2 ? std::optional(std::vector{0, before - 1}) : std::nullopt;
   }
 
   std::optional<Launches> launches(std::int64_t size, const Assignment& values) {

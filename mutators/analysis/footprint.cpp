@@ -94,9 +94,9 @@ public:
       BufferUse& use = result[buffer];
       use.read_once_per_block = state.read_once_per_block;
       use.read_once_per_thread = state.read_once_per_thread;
-      for (const GlobalElement& element : state.elements) {
-        use.read.push_back(element.reader != nobody);
-        use.written.push_back(element.writer != nobody);
+      for (std::size_t i = 0; i < state.touched; ++i) {
+        use.read.push_back(state.elements[i].reader != nobody);
+        use.written.push_back(state.elements[i].writer != nobody);
       }
     }
     return result;
@@ -105,6 +105,7 @@ public:
 private:
   struct BufferState {
     std::vector<GlobalElement> elements;
+    std::size_t touched = 0; // elements up to the last one touched
     bool read_once_per_block = true;
     bool read_once_per_thread = true;
   };
@@ -147,8 +148,10 @@ private:
   }
 
   void touch_global(BufferState& buffer, std::int64_t index, bool write, std::int32_t thread) {
-    if (index >= static_cast<std::int64_t>(buffer.elements.size())) {
-      buffer.elements.resize(std::max<std::size_t>(index + 1, 2 * buffer.elements.size()));
+    const auto needed = static_cast<std::size_t>(index) + 1;
+    buffer.touched = std::max(buffer.touched, needed);
+    if (needed > buffer.elements.size()) {
+      buffer.elements.resize(2 * needed);
     }
     GlobalElement& element = buffer.elements[index];
     if (write) {
@@ -185,13 +188,6 @@ private:
   std::int32_t threads_ = 0;
 };
 
-bool same_elements(const std::vector<bool>& a, const std::vector<bool>& b) {
-  const auto common = static_cast<std::ptrdiff_t>(std::min(a.size(), b.size()));
-  return std::equal(a.begin(), a.begin() + common, b.begin()) &&
-         std::find(a.begin() + common, a.end(), true) == a.end() &&
-         std::find(b.begin() + common, b.end(), true) == b.end();
-}
-
 } // namespace
 
 std::variant<Footprint, Failure> footprint(Evaluator& evaluator, const EvaluatedLaunch& launch,
@@ -216,8 +212,7 @@ bool same_use(const Footprint& before, const Footprint& after) {
   return std::ranges::equal(before.buffers, after.buffers, [](const auto& old, const auto& now) {
     const BufferUse& a = old.second;
     const BufferUse& b = now.second;
-    return old.first == now.first && same_elements(a.read, b.read) &&
-           same_elements(a.written, b.written) &&
+    return old.first == now.first && a.read == b.read && a.written == b.written &&
            (b.read_once_per_block || !a.read_once_per_block) &&
            (b.read_once_per_thread || !a.read_once_per_thread);
   });
