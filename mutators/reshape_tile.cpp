@@ -99,8 +99,9 @@ struct Tile {
   std::string kernel; // the first that uses it
   bool shapes_grid = false;
   bool shapes_block = false;
+  bool shapes_shared = false;
 
-  bool is_k_tile() const { return !shapes_grid && !shapes_block; }
+  bool is_k_tile() const { return !shapes_grid && !shapes_block && shapes_shared; }
 };
 
 class Reshaper {
@@ -163,19 +164,25 @@ private:
       return std::nullopt;
     }
     Tile tile{.constant = constant, .kernel = {}};
-    bool shapes_array = false;
+    bool shapes_held = false;
     for (std::size_t i = 0; i < before->size(); ++i) {
       const EvaluatedLaunch& old = (*before)[i];
       const EvaluatedLaunch& now = (*after)[i];
+      const auto old_words = array_words(old, {});
+      const auto now_words = array_words(now, doubled);
+      if (!old_words || !now_words) {
+        return std::nullopt;
+      }
       tile.shapes_grid |= old.grid != now.grid;
       tile.shapes_block |= old.block != now.block;
-      shapes_array |=
-          old.shared_bytes != now.shared_bytes || array_words(old, {}) != array_words(now, doubled);
+      tile.shapes_shared |=
+          old.shared_bytes != now.shared_bytes || old_words->shared != now_words->shared;
+      shapes_held |= old_words->held != now_words->held;
       if (tile.kernel.empty() && depends(old, now, doubled)) {
         tile.kernel = old.launch.kernel->getNameAsString();
       }
     }
-    const bool shapes = tile.shapes_grid || tile.shapes_block || shapes_array;
+    const bool shapes = tile.shapes_grid || tile.shapes_block || tile.shapes_shared || shapes_held;
     return shapes && !tile.kernel.empty() ? std::optional(tile) : std::nullopt;
   }
 
@@ -188,11 +195,27 @@ private:
       for (const std::int64_t second : values_of(b)) {
         const bool same_way = (first > a.constant.value) == (second > b.constant.value);
         const Choice choice{{&a, first}, {&b, second}};
-        if ((alike && same_way) || keeps_threads(choice)) {
+        const bool together =
+            alike ? same_way || keeps_threads(choice) : divides(a, b) && keeps_threads(choice);
+        if (together) {
           propose(choice, result);
         }
       }
     }
+  }
+
+  /// Whether the file divides one by the other: a block tile by its thread tile.
+  bool divides(const Tile& a, const Tile& b) {
+    const auto mentions = [](const clang::Expr* expression, const Tile& tile) {
+      Mentions found;
+      found.TraverseStmt(const_cast<clang::Expr*>(expression));
+      return found.variables.contains(tile.constant.declaration);
+    };
+    return std::ranges::any_of(rules_.exact_divisions, [&](const auto& division) {
+      const auto& [dividend, divisor] = division;
+      return (mentions(dividend, a) && mentions(divisor, b)) ||
+             (mentions(dividend, b) && mentions(divisor, a));
+    });
   }
 
   static Assignment assignment(const Choice& choice) {
@@ -310,7 +333,6 @@ private:
   struct ArrayWords {
     std::int64_t shared = 0; // static shared memory of a block
     std::int64_t held = 0;   // a thread's own arrays
-    bool operator==(const ArrayWords&) const = default;
   };
 
   /// Sizes of the arrays that the kernel declares; nullopt where one has none.

@@ -56,14 +56,22 @@ public:
     if (shared) {
       auto& elements = shared_[access.array];
       elements.resize(array.elements);
+      std::vector<std::uint8_t>* read = nullptr;
+      if (segment_ != nullptr && segment_->reads_only) {
+        read = &segment_->read[access.array];
+        read->resize(elements.size());
+      }
       for_each_element(access, [&](std::int64_t element, std::int32_t thread) {
         touch_shared(access.array, elements[element], access.write, thread);
+        if (read != nullptr) {
+          (*read)[element] = 1;
+        }
       });
-      remember(access);
     } else {
       BufferState& buffer = buffers_[array.buffer];
       for_each_element(access, [&](std::int64_t element, std::int32_t thread) {
-        touch_global(buffer, element, access.write, thread + first_thread_);
+        const bool one = thread != several;
+        touch_global(buffer, element, access.write, one ? thread + first_thread_ : several);
       });
     }
   }
@@ -110,26 +118,28 @@ private:
     bool read_once_per_thread = true;
   };
 
+  /// f(element, thread) in every active lane; threads that read one element count as `several`.
   template <class F> static void for_each_element(const Access& access, F f) {
+    const auto touch = [&](std::int64_t first, std::int32_t thread) {
+      for (std::int64_t element = first; element < first + access.width; ++element) {
+        f(element, thread);
+      }
+    };
+    if (!access.write && access.elements->uniform() && access.active->count() > 1) {
+      touch((*access.elements)[0], several);
+      return;
+    }
     for (std::size_t lane = 0; lane < access.active->size(); ++lane) {
       if ((*access.active)[lane]) {
-        const std::int64_t first = (*access.elements)[lane];
-        for (std::int64_t element = first; element < first + access.width; ++element) {
-          f(element, static_cast<std::int32_t>(lane));
-        }
+        touch((*access.elements)[lane], static_cast<std::int32_t>(lane));
       }
     }
   }
 
-  void remember(const Access& access) {
-    if (segment_ != nullptr && segment_->reads_only) {
-      auto& read = segment_->read[access.array];
-      read.resize(shared_[access.array].size());
-      for_each_element(access, [&](std::int64_t element, std::int32_t) { read[element] = 1; });
-    }
-  }
-
   void touch_shared(int array, SharedElement& element, bool write, std::int32_t thread) {
+    if (!write && element.reader.epoch == epoch_ && element.reader.thread == several) {
+      return; // seen before; a write since would have been reported
+    }
     const auto conflicts = [&](const Stamp& other) {
       return other.epoch == epoch_ && other.thread != thread;
     };
@@ -160,7 +170,7 @@ private:
       }
       element.writer = thread;
     } else {
-      buffer.read_once_per_block &= element.reading_block != block_;
+      buffer.read_once_per_block &= element.reading_block != block_ && thread != several;
       buffer.read_once_per_thread &=
           element.reading_block != block_ || element.last_reader != thread;
       element.reading_block = block_;

@@ -300,7 +300,8 @@ void Interpreter::store(const Reference& to, const Value& value, const clang::Ex
 
 Ints Interpreter::normalised(const Ints& value, clang::QualType type, const clang::Stmt& where,
                              bool overflow_is_unknown) const {
-  const unsigned bits = kernel_.ast().getIntWidth(type);
+  const bool plain = type.getTypePtr() == kernel_.ast().IntTy.getTypePtr(); // the common case, fast
+  const unsigned bits = plain ? 32 : kernel_.ast().getIntWidth(type);
   if (bits >= 64) {
     return value;
   }
