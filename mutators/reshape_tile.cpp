@@ -99,8 +99,9 @@ struct Tile {
   std::string kernel; // the first that uses it
   bool shapes_grid = false;
   bool shapes_block = false;
+  bool shapes_shared = false;
 
-  bool is_k_tile() const { return !shapes_grid && !shapes_block; }
+  bool is_k_tile() const { return !shapes_grid && !shapes_block && shapes_shared; }
 };
 
 class Reshaper {
@@ -163,19 +164,25 @@ private:
       return std::nullopt;
     }
     Tile tile{.constant = constant, .kernel = {}};
-    bool shapes_array = false;
+    bool shapes_held = false;
     for (std::size_t i = 0; i < before->size(); ++i) {
       const EvaluatedLaunch& old = (*before)[i];
       const EvaluatedLaunch& now = (*after)[i];
+      const auto old_words = array_words(old, {});
+      const auto now_words = array_words(now, doubled);
+      if (!old_words || !now_words) {
+        return std::nullopt;
+      }
       tile.shapes_grid |= old.grid != now.grid;
       tile.shapes_block |= old.block != now.block;
-      shapes_array |=
-          old.shared_bytes != now.shared_bytes || array_words(old, {}) != array_words(now, doubled);
+      tile.shapes_shared |=
+          old.shared_bytes != now.shared_bytes || old_words->shared != now_words->shared;
+      shapes_held |= old_words->held != now_words->held;
       if (tile.kernel.empty() && depends(old, now, doubled)) {
         tile.kernel = old.launch.kernel->getNameAsString();
       }
     }
-    const bool shapes = tile.shapes_grid || tile.shapes_block || shapes_array;
+    const bool shapes = tile.shapes_grid || tile.shapes_block || tile.shapes_shared || shapes_held;
     return shapes && !tile.kernel.empty() ? std::optional(tile) : std::nullopt;
   }
 
@@ -188,11 +195,27 @@ private:
       for (const std::int64_t second : values_of(b)) {
         const bool same_way = (first > a.constant.value) == (second > b.constant.value);
         const Choice choice{{&a, first}, {&b, second}};
-        if ((alike && same_way) || keeps_threads(choice)) {
+        const bool together =
+            alike ? same_way || keeps_threads(choice) : divides(a, b) && keeps_threads(choice);
+        if (together) {
           propose(choice, result);
         }
       }
     }
+  }
+
+  /// Whether the file divides one by the other: a block tile by its thread tile.
+  bool divides(const Tile& a, const Tile& b) {
+    const auto mentions = [](const clang::Expr* expression, const Tile& tile) {
+      Mentions found;
+      found.TraverseStmt(const_cast<clang::Expr*>(expression));
+      return found.variables.contains(tile.constant.declaration);
+    };
+    return std::ranges::any_of(rules_.exact_divisions, [&](const auto& division) {
+      const auto& [dividend, divisor] = division;
+      return (mentions(dividend, a) && mentions(divisor, b)) ||
+             (mentions(dividend, b) && mentions(divisor, a));
+    });
   }
 
   static Assignment assignment(const Choice& choice) {
@@ -249,29 +272,40 @@ private:
     return true;
   }
 
-  /// The smallest size at which, before and after, every part of a grid that depends on the size
-  /// has two blocks or more, the last one partly outside.
+  /// The smallest size at which, before and after, every part of a changed launch's grid that
+  /// depends on the size has two blocks or more, the last one partly outside.
   std::optional<std::int64_t> trial_size(const Assignment& values) {
     const auto whole = launches(large_size, {});
     const auto changed = launches(large_size, values);
-    if (!whole || !changed || whole->empty() || whole->size() != changed->size()) {
+    if (!whole || !changed || !std::ranges::equal(*whole, *changed, {}, kernel_of, kernel_of)) {
       return std::nullopt;
     }
-    const auto splits = [](const Launches& large, const Launches& small) {
-      return large.size() == small.size() &&
-             std::ranges::equal(large, small, [](const auto& l, const auto& s) {
-               return l.launch.kernel == s.launch.kernel && (s.grid.x > 1 || l.grid.x == 1) &&
-                      (s.grid.y > 1 || l.grid.y == 1) && (s.grid.z > 1 || l.grid.z == 1);
-             });
+    const auto splits = [&](const Launches& large, const Launches& small) {
+      for (std::size_t i = 0; i < small.size(); ++i) {
+        const Extent3& most = large[i].grid;
+        const Extent3& few = small[i].grid;
+        const bool split =
+            (few.x > 1 || most.x == 1) && (few.y > 1 || most.y == 1) && (few.z > 1 || most.z == 1);
+        if (!split && depends((*whole)[i], (*changed)[i], values)) {
+          return false;
+        }
+      }
+      return true;
     };
     for (const std::int64_t size : trial_sizes) {
       const auto before = launches(size, {});
       const auto after = launches(size, values);
-      if (before && after && splits(*whole, *before) && splits(*changed, *after)) {
+      if (before && after && std::ranges::equal(*whole, *before, {}, kernel_of, kernel_of) &&
+          std::ranges::equal(*whole, *after, {}, kernel_of, kernel_of) && splits(*whole, *before) &&
+          splits(*changed, *after)) {
         return size;
       }
     }
     return std::nullopt;
+  }
+
+  static const clang::FunctionDecl* kernel_of(const EvaluatedLaunch& launch) {
+    return launch.launch.kernel;
   }
 
   /// Whether the change reaches this launch at all.
@@ -299,7 +333,6 @@ private:
   struct ArrayWords {
     std::int64_t shared = 0; // static shared memory of a block
     std::int64_t held = 0;   // a thread's own arrays
-    bool operator==(const ArrayWords&) const = default;
   };
 
   /// Sizes of the arrays that the kernel declares; nullopt where one has none.
@@ -364,11 +397,10 @@ private:
     return indices;
   }
 
-  /// Where the change leaves a part of the grid alone, its first two and its last index stand for
-  /// the rest; elsewhere all count, for the sums over all blocks are compared.
+  /// Where the change leaves a part of the grid alone, its first and its last index stand for the
+  /// rest; elsewhere all count, for the sums over all blocks are compared.
   static std::optional<std::vector<int>> sampled(int before, int after) {
-    return before == after && before > 3 ? std::optional(std::vector{0, 1, before - 1})
-                                         : std::nullopt;
+    return before == after && before > 2 ? std::optional(std::vector{0, before - 1}) : std::nullopt;
   }
 
   std::optional<Launches> launches(std::int64_t size, const Assignment& values) {

@@ -49,7 +49,11 @@ TEST(CheckRules, KeepsAssertionsAndExactDivisions) {
                               "constexpr int odd = 7;\n"
                               "constexpr int threads = block / thread;\n"
                               "constexpr int rounded = odd / 2;\n"
-                              "static_assert(threads >= 8);\n");
+                              "static_assert(threads >= 8);\n"
+                              "constexpr int count = 10;\n"
+                              "__device__ float mean(float sum) {\n"
+                              "  const int twice = 2 * count;\n"
+                              "  return sum / static_cast<float>(twice);\n}\n");
   const auto constants = find_constants(kernel);
   const auto check = [&](const std::string& name, std::int64_t value) {
     Evaluator evaluator(kernel, {{named(constants, name).declaration, value}});
@@ -58,6 +62,7 @@ TEST(CheckRules, KeepsAssertionsAndExactDivisions) {
   };
   EXPECT_EQ(check("thread", 8), "");
   EXPECT_EQ(check("odd", 9), "");
+  EXPECT_THAT(check("count", 20), HasSubstr("results depend on"));
   EXPECT_THAT(check("thread", 16), HasSubstr("static_assert"));
   EXPECT_THAT(check("thread", 5), HasSubstr("remainder"));
   EXPECT_THAT(check("thread", 0), HasSubstr("division by zero"));

@@ -70,11 +70,35 @@ public:
     return true;
   }
 
+  bool TraverseImplicitCastExpr(clang::ImplicitCastExpr* cast) { return traverse(cast); }
+  bool TraverseCStyleCastExpr(clang::CStyleCastExpr* cast) { return traverse(cast); }
+  bool TraverseCXXStaticCastExpr(clang::CXXStaticCastExpr* cast) { return traverse(cast); }
+  bool TraverseCXXFunctionalCastExpr(clang::CXXFunctionalCastExpr* cast) { return traverse(cast); }
+
+  bool VisitDeclRefExpr(clang::DeclRefExpr* reference) {
+    if (in_float_ > 0 && !reference->isValueDependent() && reference->getType()->isIntegerType()) {
+      const auto value = evaluator_.value(*reference);
+      if (const auto* known = std::get_if<std::int64_t>(&value)) {
+        rules.numbers.emplace_back(reference, *known);
+      }
+    }
+    return true;
+  }
+
   ConstantRules rules;
 
 private:
+  bool traverse(clang::CastExpr* cast) {
+    const bool to_float = cast->getCastKind() == clang::CK_IntegralToFloating;
+    in_float_ += to_float ? 1 : 0;
+    TraverseStmt(cast->getSubExpr());
+    in_float_ -= to_float ? 1 : 0;
+    return true;
+  }
+
   const Kernel& kernel_;
   Evaluator evaluator_;
+  int in_float_ = 0; // casts to a float around the current node
 };
 
 } // namespace
@@ -120,6 +144,13 @@ std::optional<Failure> check_rules(const ConstantRules& rules, Evaluator& evalua
     const std::int64_t by = std::get<std::int64_t>(below);
     if (by == 0 || std::get<std::int64_t>(above) % by != 0) {
       return Failure{Failure::Kind::Fault, "a division between constants leaves a remainder"};
+    }
+  }
+  for (const auto& [number, value] : rules.numbers) {
+    const auto now = evaluator.value(*number);
+    const auto* known = std::get_if<std::int64_t>(&now);
+    if (known == nullptr || *known != value) {
+      return Failure{Failure::Kind::Fault, "a constant that the results depend on changes"};
     }
   }
   return std::nullopt;

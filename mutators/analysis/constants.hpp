@@ -35,11 +35,13 @@ std::vector<Constant> find_constants(const Kernel& kernel);
 std::optional<Edit> set_constant(const Kernel& kernel, const Constant& constant,
                                  std::int64_t value);
 
-/// What the file says or silently relies on about its constants: every static_assert holds, and a
-/// division between constants that leaves no remainder now leaves none.
+/// What the file says or silently relies on about its constants: every static_assert holds, a
+/// division between constants that leaves no remainder now leaves none, and what becomes a float
+/// (a scale, a count to divide by) keeps its value.
 struct ConstantRules {
   std::vector<const clang::Expr*> assertions;
   std::vector<std::pair<const clang::Expr*, const clang::Expr*>> exact_divisions;
+  std::vector<std::pair<const clang::Expr*, std::int64_t>> numbers; // in floats, and their values
 };
 ConstantRules find_rules(const Kernel& kernel);
 

@@ -56,14 +56,22 @@ public:
     if (shared) {
       auto& elements = shared_[access.array];
       elements.resize(array.elements);
+      std::vector<std::uint8_t>* read = nullptr;
+      if (segment_ != nullptr && segment_->reads_only) {
+        read = &segment_->read[access.array];
+        read->resize(elements.size());
+      }
       for_each_element(access, [&](std::int64_t element, std::int32_t thread) {
         touch_shared(access.array, elements[element], access.write, thread);
+        if (read != nullptr) {
+          (*read)[element] = 1;
+        }
       });
-      remember(access);
     } else {
       BufferState& buffer = buffers_[array.buffer];
       for_each_element(access, [&](std::int64_t element, std::int32_t thread) {
-        touch_global(buffer, element, access.write, thread + first_thread_);
+        const bool one = thread != several;
+        touch_global(buffer, element, access.write, one ? thread + first_thread_ : several);
       });
     }
   }
@@ -94,9 +102,9 @@ public:
       BufferUse& use = result[buffer];
       use.read_once_per_block = state.read_once_per_block;
       use.read_once_per_thread = state.read_once_per_thread;
-      for (const GlobalElement& element : state.elements) {
-        use.read.push_back(element.reader != nobody);
-        use.written.push_back(element.writer != nobody);
+      for (std::size_t i = 0; i < state.touched; ++i) {
+        use.read.push_back(state.elements[i].reader != nobody);
+        use.written.push_back(state.elements[i].writer != nobody);
       }
     }
     return result;
@@ -105,30 +113,33 @@ public:
 private:
   struct BufferState {
     std::vector<GlobalElement> elements;
+    std::size_t touched = 0; // elements up to the last one touched
     bool read_once_per_block = true;
     bool read_once_per_thread = true;
   };
 
+  /// f(element, thread) in every active lane; threads that read one element count as `several`.
   template <class F> static void for_each_element(const Access& access, F f) {
+    const auto touch = [&](std::int64_t first, std::int32_t thread) {
+      for (std::int64_t element = first; element < first + access.width; ++element) {
+        f(element, thread);
+      }
+    };
+    if (!access.write && access.elements->uniform() && access.active->count() > 1) {
+      touch((*access.elements)[0], several);
+      return;
+    }
     for (std::size_t lane = 0; lane < access.active->size(); ++lane) {
       if ((*access.active)[lane]) {
-        const std::int64_t first = (*access.elements)[lane];
-        for (std::int64_t element = first; element < first + access.width; ++element) {
-          f(element, static_cast<std::int32_t>(lane));
-        }
+        touch((*access.elements)[lane], static_cast<std::int32_t>(lane));
       }
     }
   }
 
-  void remember(const Access& access) {
-    if (segment_ != nullptr && segment_->reads_only) {
-      auto& read = segment_->read[access.array];
-      read.resize(shared_[access.array].size());
-      for_each_element(access, [&](std::int64_t element, std::int32_t) { read[element] = 1; });
-    }
-  }
-
   void touch_shared(int array, SharedElement& element, bool write, std::int32_t thread) {
+    if (!write && element.reader.epoch == epoch_ && element.reader.thread == several) {
+      return; // seen before; a write since would have been reported
+    }
     const auto conflicts = [&](const Stamp& other) {
       return other.epoch == epoch_ && other.thread != thread;
     };
@@ -147,8 +158,10 @@ private:
   }
 
   void touch_global(BufferState& buffer, std::int64_t index, bool write, std::int32_t thread) {
-    if (index >= static_cast<std::int64_t>(buffer.elements.size())) {
-      buffer.elements.resize(std::max<std::size_t>(index + 1, 2 * buffer.elements.size()));
+    const auto needed = static_cast<std::size_t>(index) + 1;
+    buffer.touched = std::max(buffer.touched, needed);
+    if (needed > buffer.elements.size()) {
+      buffer.elements.resize(2 * needed);
     }
     GlobalElement& element = buffer.elements[index];
     if (write) {
@@ -157,7 +170,7 @@ private:
       }
       element.writer = thread;
     } else {
-      buffer.read_once_per_block &= element.reading_block != block_;
+      buffer.read_once_per_block &= element.reading_block != block_ && thread != several;
       buffer.read_once_per_thread &=
           element.reading_block != block_ || element.last_reader != thread;
       element.reading_block = block_;
@@ -185,13 +198,6 @@ private:
   std::int32_t threads_ = 0;
 };
 
-bool same_elements(const std::vector<bool>& a, const std::vector<bool>& b) {
-  const auto common = static_cast<std::ptrdiff_t>(std::min(a.size(), b.size()));
-  return std::equal(a.begin(), a.begin() + common, b.begin()) &&
-         std::find(a.begin() + common, a.end(), true) == a.end() &&
-         std::find(b.begin() + common, b.end(), true) == b.end();
-}
-
 } // namespace
 
 std::variant<Footprint, Failure> footprint(Evaluator& evaluator, const EvaluatedLaunch& launch,
@@ -216,8 +222,7 @@ bool same_use(const Footprint& before, const Footprint& after) {
   return std::ranges::equal(before.buffers, after.buffers, [](const auto& old, const auto& now) {
     const BufferUse& a = old.second;
     const BufferUse& b = now.second;
-    return old.first == now.first && same_elements(a.read, b.read) &&
-           same_elements(a.written, b.written) &&
+    return old.first == now.first && a.read == b.read && a.written == b.written &&
            (b.read_once_per_block || !a.read_once_per_block) &&
            (b.read_once_per_thread || !a.read_once_per_thread);
   });

@@ -14,8 +14,8 @@ namespace evo {
 
 /// What happened to one buffer.
 struct BufferUse {
-  std::vector<bool> read; // per element; as long as the highest element needs
-  std::vector<bool> written;
+  std::vector<std::uint8_t> read; // per element, 0 or 1; up to the last element touched
+  std::vector<std::uint8_t> written;
   bool read_once_per_block = true;  // no block reads an element twice
   bool read_once_per_thread = true; // no thread does
 };

@@ -35,14 +35,20 @@ const Layout& leaf(const Layout& layout) {
 Interpreter::Interpreter(const Kernel& kernel, Assignment values, std::int64_t step_limit)
     : kernel_(kernel), values_(std::move(values)), step_limit_(step_limit),
       layouts_(kernel.ast(), !values_.empty(),
-               [this](const clang::Expr& extent) { return ints(rvalue(extent), extent)[0]; }) {
+               [this](const clang::Expr& extent) { return ints(rvalue(extent), extent)[0]; }),
+      builtins_{{"threadIdx", {}},
+                {"blockIdx", {}},
+                {"blockDim", {}},
+                {"gridDim", {}},
+                {"warpSize", {}}} {
   start(1);
 }
 
 void Interpreter::start(std::size_t lanes) {
   steps_ = 0;
-  builtins_.clear();
-  builtins_["warpSize"].value = Ints(32);
+  for (auto& [name, variable] : builtins_) {
+    variable.value = Unknown{name + " is not known outside a block"};
+  }
   lanes_ = lanes;
   mask_ = Mask(lanes);
   continued_.clear();
@@ -101,6 +107,7 @@ void Interpreter::bind_block(const Block& block) {
     std::ranges::for_each(block.threads, add);
   }
   start(x.size());
+  builtins_["warpSize"].value = Ints(32);
   builtins_["threadIdx"].value = record_of(Ints(x), Ints(y), Ints(z));
   builtins_["blockIdx"].value = record_of(block.index);
   builtins_["blockDim"].value = record_of(block.block);
@@ -293,7 +300,8 @@ void Interpreter::store(const Reference& to, const Value& value, const clang::Ex
 
 Ints Interpreter::normalised(const Ints& value, clang::QualType type, const clang::Stmt& where,
                              bool overflow_is_unknown) const {
-  const unsigned bits = kernel_.ast().getIntWidth(type);
+  const bool plain = type.getTypePtr() == kernel_.ast().IntTy.getTypePtr(); // the common case, fast
+  const unsigned bits = plain ? 32 : kernel_.ast().getIntWidth(type);
   if (bits >= 64) {
     return value;
   }
@@ -340,12 +348,14 @@ bool Interpreter::multiples(const Ints& values, std::int64_t align) const {
 }
 
 Variable* Interpreter::builtin(const clang::VarDecl& variable) {
+  const auto [entry, added] = builtin_of_.try_emplace(&variable, nullptr);
   const auto& sources = kernel_.ast().getSourceManager();
-  if (sources.isInMainFile(sources.getExpansionLoc(variable.getLocation()))) {
-    return nullptr;
+  if (added && variable.hasGlobalStorage() &&
+      !sources.isInMainFile(sources.getExpansionLoc(variable.getLocation()))) {
+    const auto found = builtins_.find(variable.getNameAsString());
+    entry->second = found == builtins_.end() ? nullptr : &found->second;
   }
-  const auto found = builtins_.find(variable.getNameAsString());
-  return found == builtins_.end() ? nullptr : &found->second;
+  return entry->second;
 }
 
 } // namespace evo

@@ -193,8 +193,9 @@ private:
   std::size_t lanes_ = 1;
   Mask mask_{1};
   std::deque<Frame> frames_;
-  std::vector<Mask> continued_; // one per loop that runs
-  std::map<std::string, Variable> builtins_;
+  std::vector<Mask> continued_;              // one per loop that runs
+  std::map<std::string, Variable> builtins_; // "threadIdx"; Unknown outside a block
+  std::unordered_map<const clang::VarDecl*, Variable*> builtin_of_;
   std::map<const clang::VarDecl*, Variable> constants_;
   std::int64_t dynamic_shared_bytes_ = 0;
   AccessObserver* observer_ = nullptr;

@@ -243,9 +243,11 @@ void Interpreter::loop(const clang::Expr* condition, const clang::Stmt& body,
         break;
       }
     }
-    continued_.back() = Mask(lanes_, false);
     execute(body);
-    mask_ |= continued_.back();
+    if (continued_.back().any()) {
+      mask_ |= continued_.back();
+      continued_.back() = Mask(lanes_, false);
+    }
     if (increment != nullptr && mask_.any()) {
       rvalue(*increment);
     }
@@ -288,7 +290,7 @@ const Interpreter::Purity& Interpreter::purity(const clang::Stmt& statement) {
 }
 
 bool Interpreter::reuse(const clang::Stmt& statement) {
-  constexpr std::size_t most_segments = 16;
+  constexpr std::size_t most_segments = 8;
   const Purity& pure = purity(statement);
   if (!pure.reusable) {
     return false;

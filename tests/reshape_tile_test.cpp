@@ -1,0 +1,160 @@
+// What reshape_tile reaches and what it refuses; its goldens run in mutators_test.
+#include <algorithm>
+#include <stdexcept>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "mutators/registry.hpp"
+#include "tests/support/kernels.hpp"
+
+namespace evo::test {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+std::string tiled() {
+  return canonical(read(in_repository("seeds/lora/tiled.cu")));
+}
+
+std::string replaced(std::string source, const std::string& from, const std::string& to) {
+  const std::size_t at = source.find(from);
+  if (at == std::string::npos) {
+    throw std::logic_error("the kernel has no " + from);
+  }
+  return source.replace(at, from.size(), to);
+}
+
+std::string with(std::string source, const std::string& constant, int value) {
+  const std::string declaration = "constexpr int " + constant + " = ";
+  const std::size_t at = source.find(declaration) + declaration.size();
+  return source.replace(at, source.find(';', at) - at, std::to_string(value));
+}
+
+/// The tiled seed with the tiles that a search should arrive at.
+std::string large() {
+  std::string source = tiled();
+  for (const auto& [constant, value] :
+       {std::pair("gemm_block_m", 128), std::pair("gemm_block_n", 128),
+        std::pair("gemm_thread_m", 8), std::pair("gemm_thread_n", 8),
+        std::pair("gemm_block_k", 32)}) {
+    source = with(source, constant, value);
+  }
+  return source;
+}
+
+/// What is proposed for gemm; the other kernels' constants are made derived ones to save time.
+std::vector<std::string> gemm_labels(const std::string& source, const char* arch = "sm_86") {
+  const std::string alone =
+      replaced(replaced(source, "project_threads = 256", "project_threads = 2 * 128"),
+               "update_threads = 256", "update_threads = 2 * 128");
+  const Kernel kernel = std::get<Kernel>(Kernel::parse(alone, *Target::find(arch)));
+  std::vector<std::string> result;
+  for (const Rewrite& rewrite : reshape_tile().propose(kernel)) {
+    if (rewrite.label.starts_with("gemm/")) {
+      result.push_back(rewrite.label);
+    }
+  }
+  return result;
+}
+
+TEST(ReshapeTile, ReachesLargeTilesInFewGenes) {
+  std::string source = tiled();
+  for (const char* label :
+       {"gemm/gemm_block_m 128, gemm_thread_m 8", "gemm/gemm_block_n 128, gemm_thread_n 8",
+        "gemm/gemm_block_k 16", "gemm/gemm_block_m 256"}) {
+    source = apply(reshape_tile(), source, label);
+  }
+  EXPECT_THAT(source, AllOf(HasSubstr("gemm_block_m = 256;"), HasSubstr("gemm_block_n = 128;"),
+                            HasSubstr("gemm_block_k = 16;"), HasSubstr("gemm_thread_m = 8;"),
+                            HasSubstr("gemm_thread_n = 8;")));
+}
+
+TEST(ReshapeTile, UndoesItself) {
+  const std::string larger =
+      apply(reshape_tile(), tiled(), "gemm/gemm_block_n 128, gemm_thread_n 8");
+  EXPECT_EQ(apply(reshape_tile(), larger, "gemm/gemm_block_n 64, gemm_thread_n 4"), tiled());
+}
+
+TEST(ReshapeTile, WorksAfterTheOtherRewrites) {
+  for (const Mutator* mutator : {&unroll_loop(), &fuse_epilogue(), &double_buffer()}) {
+    SCOPED_TRACE(mutator->about().name);
+    const Proposals proposals(*mutator, tiled());
+    ASSERT_THAT(proposals.labels(), Not(IsEmpty()));
+    for (const std::string& label : {proposals.labels().front(), proposals.labels().back()}) {
+      SCOPED_TRACE(label);
+      EXPECT_THAT(labels(reshape_tile(), proposals.apply(label)),
+                  AllOf(Contains("gemm/gemm_block_m 128, gemm_thread_m 8"),
+                        Contains("gemm/gemm_block_k 16")));
+    }
+  }
+}
+
+TEST(ReshapeTile, LeavesTheProblemsConstantsAlone) {
+  EXPECT_THAT(labels(reshape_tile(), tiled()), Not(Contains(HasSubstr("rank"))));
+  const std::string unguarded =
+      replaced(tiled(), "if (r != rank) {\n    return cudaErrorInvalidValue;\n  }", "");
+  EXPECT_THAT(labels(reshape_tile(), unguarded), Not(Contains(HasSubstr("rank"))));
+}
+
+TEST(ReshapeTile, KeepsTheThreadCountThatALaunchSpellsOut) {
+  const std::string source =
+      replaced(tiled(), "gemm_threads,\n         sizeof", "256,\n         sizeof");
+  EXPECT_THAT(gemm_labels(source),
+              AllOf(Contains("gemm/gemm_block_m 128, gemm_thread_m 8"),
+                    Not(Contains("gemm/gemm_block_m 128")), Not(Contains("gemm/gemm_block_m 32"))));
+}
+
+TEST(ReshapeTile, KeepsAKTileThatTheLoopSpellsOut) {
+  const std::string source = replaced(tiled(), "k0 += gemm_block_k", "k0 += 8");
+  EXPECT_THAT(gemm_labels(source),
+              AllOf(Contains("gemm/gemm_block_m 128"), Not(Contains(HasSubstr("gemm_block_k")))));
+}
+
+TEST(ReshapeTile, KeepsWithinSharedMemory) {
+  EXPECT_THAT(gemm_labels(large()), Contains("gemm/gemm_block_k 64"));
+  const std::string wider = with(large(), "gemm_block_m", 256);
+  EXPECT_THAT(gemm_labels(wider), Contains("gemm/gemm_block_k 64")) << "96 KiB";
+  EXPECT_THAT(gemm_labels(wider, "sm_75"), Not(Contains("gemm/gemm_block_k 64"))) << "of 64 KiB";
+  const std::string unasked = replaced(
+      large(),
+      "cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(GemmTiles));",
+      "");
+  EXPECT_THAT(gemm_labels(unasked), Not(Contains("gemm/gemm_block_k 64"))) << "of 48 KiB";
+}
+
+TEST(ReshapeTile, KeepsWithinThreadsAndRegisters) {
+  const std::string many = with(large(), "gemm_thread_m", 2);
+  EXPECT_THAT(gemm_labels(many),
+              AllOf(Contains("gemm/gemm_block_m 64"), Not(Contains("gemm/gemm_block_m 256")),
+                    Not(Contains("gemm/gemm_thread_n 4"))))
+      << "1024 threads";
+  const std::string held = with(large(), "gemm_thread_m", 16);
+  EXPECT_THAT(gemm_labels(held),
+              AllOf(Contains("gemm/gemm_thread_n 4"), Not(Contains("gemm/gemm_thread_n 16"))))
+      << "256 accumulators";
+}
+
+TEST(ReshapeTile, KeepsStaticAssertionsAndExactDivisions) {
+  const std::string source =
+      replaced(tiled(), "struct GemmTiles", "static_assert(gemm_block_k <= 16);\nstruct GemmTiles");
+  EXPECT_THAT(gemm_labels(source),
+              AllOf(Contains("gemm/gemm_block_k 16"), Not(Contains("gemm/gemm_block_k 32"))));
+  const std::string odd = with(with(tiled(), "gemm_block_m", 96), "gemm_thread_m", 6);
+  EXPECT_THAT(gemm_labels(odd),
+              AllOf(Contains("gemm/gemm_thread_m 3"), Not(Contains("gemm/gemm_thread_m 5"))));
+}
+
+TEST(ReshapeTile, RefusesWhatIsRaceyOrReadsOutside) {
+  const std::string racy = replaced(tiled(), "__syncthreads();", "");
+  EXPECT_THAT(gemm_labels(racy), IsEmpty());
+  const std::string unguarded = replaced(tiled(), "row < d && col < d", "col < d");
+  EXPECT_THAT(gemm_labels(unguarded), Not(Contains("gemm/gemm_block_m 128")));
+}
+
+} // namespace
+} // namespace evo::test
