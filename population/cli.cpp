@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <system_error>
 #include <thread>
 
 #include <CLI/CLI.hpp>
@@ -127,6 +128,11 @@ int run_line(int argc, char** argv) {
   add_search_options(app, line.options);
   add_subcommands(app, line);
   app.require_subcommand(0, 1);
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_expected_max() == 1) {
+      option->take_last(); // a script's words may be followed by its user's
+    }
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) { // --help, --version
@@ -144,6 +150,9 @@ int main_of(int argc, char** argv) {
   try {
     return run_line(argc, argv);
   } catch (const InputError& error) {
+    fmt::print(stderr, "evo: {}\n", error.what());
+    return 2;
+  } catch (const std::system_error& error) { // a full disk, say
     fmt::print(stderr, "evo: {}\n", error.what());
     return 2;
   } catch (const std::exception& error) {

@@ -7,6 +7,8 @@ namespace {
 
 constexpr int screening_calls = 7;
 constexpr int full_calls = 50;
+constexpr double least_gain =
+    1.005; // a screening below that is noise, and confirming it costs seconds
 constexpr double hopeless_ratio = 1.3; // times the incumbent's: three calls say enough
 constexpr double close_call = 1.1;     // speed-ups nearer than this are compared afresh
 
@@ -55,7 +57,7 @@ Judgement CudaEvaluator::judge(const Genome& genome, const Built& built, const I
   Judgement judgement;
   judgement.fitness = measure(genome.id, built, screening_calls, incumbent, stop);
   const bool challenger = judgement.fitness.ok() && incumbent != nullptr &&
-                          judgement.fitness.speedup > incumbent->fitness.speedup;
+                          judgement.fitness.speedup > least_gain * incumbent->fitness.speedup;
   if (!challenger) {
     return judgement;
   }

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
+#include <ctime>
 #include <system_error>
 
 #include <fcntl.h>
@@ -18,15 +20,30 @@ constexpr int budget_is_over = -1; // beside signal numbers
 constexpr unsigned char end_of_watch = 0;
 constexpr long longest_wait_ms = 3600 * 1000; // poll takes an int
 
+// One request may come as two signals: `timeout` sends one to its child and one to the group.
+constexpr std::int64_t same_request_ns = 300'000'000;
+
 // What a signal handler may touch.
 std::atomic<int> cause = 0;
+std::atomic<std::int64_t> first_signal_ns = 0;
 std::array<int, 2> pipe_ends{-1, -1};
 
+std::int64_t now_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now); // may be called in a handler
+  return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
+}
+
 extern "C" void on_signal(int signal) {
-  int none = 0;
-  if (!cause.compare_exchange_strong(none, signal)) {
-    _exit(128 + signal);
+  std::int64_t none = 0;
+  if (!first_signal_ns.compare_exchange_strong(none, now_ns())) {
+    if (now_ns() - first_signal_ns > same_request_ns) {
+      _exit(128 + signal);
+    }
+    return;
   }
+  int no_cause = 0;
+  cause.compare_exchange_strong(no_cause, signal);
   const int kept = errno;
   const auto byte = static_cast<unsigned char>(signal);
   [[maybe_unused]] const auto written = write(pipe_ends[1], &byte, 1);
@@ -44,6 +61,7 @@ void handle(int signal, void (*handler)(int)) {
 
 Interruption::Interruption(std::optional<std::chrono::duration<double>> budget) {
   cause = 0;
+  first_signal_ns = 0;
   if (pipe2(pipe_ends.data(), O_CLOEXEC) != 0) {
     throw std::system_error(errno, std::generic_category(), "pipe");
   }

@@ -9,8 +9,9 @@
 
 namespace evo {
 
-/// While it lives, the first signal or the end of the budget requests a stop, and a second signal
-/// ends the process at once (the kernel then kills its children). One at a time.
+/// While it lives, the first signal or the end of the budget requests a stop, and a second signal,
+/// 0.3 s later or more, ends the process at once (the kernel then kills its children). One at a
+/// time.
 class Interruption {
 public:
   /// The budget counts from here; nullopt: none.

@@ -253,6 +253,7 @@ TEST(Interruption, StopsOnASignalAndNamesIt) {
   const Interruption interruption({});
   EXPECT_FALSE(interruption.token().stop_requested());
   std::raise(SIGTERM);
+  std::raise(SIGTERM); // as timeout sends it: to the process and to its group
   while (!interruption.token().stop_requested()) {
     std::this_thread::sleep_for(1ms);
   }
@@ -264,6 +265,7 @@ TEST(Interruption, ASecondSignalEndsAtOnce) {
       {
         const Interruption interruption({});
         std::raise(SIGINT);
+        std::this_thread::sleep_for(400ms);
         std::raise(SIGINT);
       },
       testing::ExitedWithCode(130), "");

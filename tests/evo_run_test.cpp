@@ -1,0 +1,117 @@
+// The built program from seeds to export on the model backend, with a second, tiny operator.
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "fitness/builder.hpp"
+#include "fitness/problem.hpp"
+#include "fitness/process.hpp"
+#include "population/files.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace evo {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+const std::string relu = EVO_SOURCE_DIR "/tests/operators/relu";
+
+class EvoRun : public testing::Test {
+protected:
+  void SetUp() override {
+    try {
+      Builder::find_nvcc();
+    } catch (const InputError& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+
+  ProcessResult evo(const Words& words, const Words& wrapper = {}) const {
+    Words command = wrapper;
+    command.insert(command.end(), {EVO_PROGRAM, "--problem", relu, "--backend", "model", "--pop",
+                                   "4", "--generations", "2"});
+    command.insert(command.end(), words.begin(), words.end());
+    ProcessOptions options;
+    options.directory = folder_.path();
+    options.deadline = std::chrono::minutes(5);
+    return run_process(command, options);
+  }
+
+  std::string log(const std::string& population) const {
+    return read_text(folder_.path() / population / "runs" / "latest" / "log.jsonl");
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(EvoRun, LeavesAnExportSnapshotsAndTheSameLogForEveryNumberOfJobs) {
+  const ProcessResult run = evo({"--jobs", "2"});
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("estimated, not measured"));
+  EXPECT_THAT(run.output, HasSubstr("2047: "));
+  EXPECT_THAT(run.output, HasSubstr("generation 2/2"));
+  EXPECT_THAT(read_text(folder_.path() / "optimized_relu.cu"), HasSubstr("PYBIND11_MODULE"));
+
+  const fs::path latest = folder_.path() / "population" / "runs" / "latest";
+  EXPECT_TRUE(fs::exists(latest / "gen-0002" / "summary.json"));
+  EXPECT_FALSE(fs::exists(latest / "gen-0003"));
+  EXPECT_EQ(nlohmann::json::parse(read_text(latest / "run.json")).at("measured"), false);
+
+  ASSERT_EQ(evo({"--jobs", "1", "--population-dir", "other"}).exit_code, 0);
+  EXPECT_EQ(log("other"), log("population"));
+  ASSERT_EQ(evo({"--seed", "2"}).exit_code, 0);
+  EXPECT_NE(log("other"), log("population"));
+}
+
+TEST_F(EvoRun, RefusesASeedThatComputesSomethingWrong) {
+  std::string source = read_text(relu + "/naive.cu");
+  const std::string right = "sum += ";
+  ASSERT_NE(source.find(right), std::string::npos);
+  source.replace(source.find(right), right.size(), "sum += 2 * ");
+  write_text(folder_.path() / "wrong.cu", source);
+  write_text(folder_.path() / "optimized_relu.cu", "what stood there");
+  const ProcessResult run = evo({"--seeds", "wrong.cu"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.output, HasSubstr("seed wrong.cu does not pass (wrong answer: "));
+  EXPECT_EQ(read_text(folder_.path() / "optimized_relu.cu"), "what stood there");
+}
+
+TEST_F(EvoRun, KeepsAnIncumbentThatPasses) {
+  const std::string words = "// its own words\n" + read_text(relu + "/naive.cu");
+  write_text(folder_.path() / "earlier.cu", words);
+  const ProcessResult run = evo({"--generations", "0", "--incumbent", "earlier.cu"});
+  EXPECT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_THAT(log("population"), HasSubstr("\"seed\":\"earlier.cu\""));
+}
+
+TEST_F(EvoRun, EndsCleanlyOnASignalAndOnItsBudget) {
+  const Words many{"--generations", "1000", "--pop", "8"};
+  ProcessResult run = evo(many, {"timeout", "--preserve-status", "-s", "TERM", "8"});
+  EXPECT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("Stopped by SIGTERM"));
+  EXPECT_THAT(read_text(folder_.path() / "optimized_relu.cu"), HasSubstr("PYBIND11_MODULE"));
+
+  Words budget = many;
+  budget.insert(budget.end(), {"--time-budget", "6"});
+  run = evo(budget);
+  EXPECT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("Stopped by the time budget"));
+}
+
+TEST_F(EvoRun, ExportsAnIndividualOfAnEarlierRun) {
+  ASSERT_EQ(evo({"--generations", "0"}).exit_code, 0);
+  const fs::path latest = folder_.path() / "population" / "runs" / "latest";
+  const auto summary = nlohmann::json::parse(read_text(latest / "gen-0000" / "summary.json"));
+  const std::string id = summary.at("individuals").at(0).at("id");
+  const ProcessResult run = evo({"--out", "again.cu", "export", "latest", id.substr(0, 8)});
+  EXPECT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_EQ(read_text(folder_.path() / "again.cu"),
+            read_text(folder_.path() / "optimized_relu.cu"));
+}
+
+} // namespace
+} // namespace evo
