@@ -75,7 +75,7 @@ private:
   void define(const clang::DeclStmt* statement);
   void touch(const clang::Expr* place, bool reads, bool writes,
              const clang::Stmt* statement = nullptr, std::optional<Memory> source = {});
-  void add(MemoryAccess access);
+  void add(const MemoryAccess& access);
   void give_up(const clang::Stmt* statement) {
     result.opaque = result.opaque != nullptr ? result.opaque : statement;
   }
@@ -145,13 +145,13 @@ Memory Collector::owner(const clang::Expr* expr) const {
   return {};
 }
 
-void Collector::add(MemoryAccess access) {
+void Collector::add(const MemoryAccess& access) {
   const bool local_to_call = access.memory.space == Space::Register &&
                              std::ranges::any_of(calls_, [&](const clang::FunctionDecl* callee) {
                                return access.memory.variable->getDeclContext() == callee;
                              });
   if (!local_to_call) {
-    result.list.push_back(std::move(access));
+    result.list.push_back(access);
   }
 }
 
