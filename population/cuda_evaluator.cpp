@@ -7,8 +7,7 @@ namespace {
 
 constexpr int screening_calls = 7;
 constexpr int full_calls = 50;
-constexpr double least_gain =
-    1.005; // a screening below that is noise, and confirming it costs seconds
+constexpr double least_gain = 1.005;   // of a screening: less is noise, not worth confirming
 constexpr double hopeless_ratio = 1.3; // times the incumbent's: three calls say enough
 constexpr double close_call = 1.1;     // speed-ups nearer than this are compared afresh
 
@@ -54,14 +53,16 @@ std::variant<Built, BuildFailure> CudaEvaluator::build(const Genome& genome,
 
 Judgement CudaEvaluator::judge(const Genome& genome, const Built& built, const Incumbent* incumbent,
                                std::stop_token stop) {
-  Judgement judgement;
-  judgement.fitness = measure(genome.id, built, screening_calls, incumbent, stop);
+  Judgement judgement{.fitness = measure(genome.id, built, screening_calls, incumbent, stop),
+                      .incumbent = {},
+                      .confirmed = incumbent == nullptr};
   const bool challenger = judgement.fitness.ok() && incumbent != nullptr &&
                           judgement.fitness.speedup > least_gain * incumbent->fitness.speedup;
   if (!challenger) {
     return judgement;
   }
   judgement.fitness = measure(genome.id, built, full_calls, nullptr, stop);
+  judgement.confirmed = true;
   if (judgement.fitness.speedup < close_call * incumbent->fitness.speedup) {
     Fitness again = measure(incumbent->id, incumbent->built, full_calls, nullptr, stop);
     if (again.ok()) {

@@ -34,6 +34,8 @@ struct Judgement {
   Fitness fitness;
   /// The incumbent's, where it was timed again beside a challenger.
   std::optional<Fitness> incumbent;
+  /// False: a screening's few calls, which rank a candidate and make no elite.
+  bool confirmed = true;
 };
 
 class Evaluator {

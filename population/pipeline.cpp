@@ -319,7 +319,7 @@ void Pipeline::Graph::measure(Candidate& candidate) {
   if (judgement.incumbent) {
     incumbent_->fitness = std::move(*judgement.incumbent);
   }
-  if (individual.fitness.ok() &&
+  if (individual.fitness.ok() && judgement.confirmed &&
       (!incumbent_ || individual.fitness.speedup > incumbent_->fitness.speedup)) {
     individual.elite = true;
     incumbent_ = {individual.genome.id, candidate.built, individual.fitness};

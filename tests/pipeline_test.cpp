@@ -130,6 +130,23 @@ TEST(Pipeline, KeepsTheIncumbentsNewTimeWhenItWasTimedAgain) {
   EXPECT_TRUE(results[2].elite);
 }
 
+TEST(Pipeline, MakesNoEliteOfAScreening) {
+  class Screening : public fake::World {
+    Judgement judge(const Genome& genome, const Built& built, const Incumbent* incumbent,
+                    std::stop_token stop) override {
+      Judgement judgement = World::judge(genome, built, incumbent, stop);
+      judgement.confirmed = fake::value(genome.source, "a") != 7;
+      return judgement;
+    }
+  } world;
+  Pipeline pipeline(world, 1, {}, ignore);
+  pipeline.submit(1, 0, {propose(1, 0), propose(7, 0), propose(3, 0)});
+  const auto results = pipeline.wait();
+  EXPECT_EQ(results[1].fitness.speedup, 8);
+  EXPECT_FALSE(results[1].elite);
+  EXPECT_TRUE(results[2].elite);
+}
+
 TEST(Pipeline, AfterAStopReturnsWhatWasFinished) {
   fake::World world;
   std::stop_source stop;
