@@ -44,10 +44,7 @@ constexpr std::array<CardRow, 9> cards{{
 
 /// One block's share of a launch, which counts over the whole grid.
 LaunchCounts per_block(LaunchCounts work) {
-  for (double LaunchCounts::* total :
-       {&LaunchCounts::global_load_sectors, &LaunchCounts::global_store_sectors,
-        &LaunchCounts::shared_load_wavefronts, &LaunchCounts::shared_store_wavefronts,
-        &LaunchCounts::memory_instructions, &LaunchCounts::flops, &LaunchCounts::barriers}) {
+  for (double LaunchCounts::* total : launch_totals) {
     work.*total /= work.blocks;
   }
   return work;

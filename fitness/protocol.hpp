@@ -3,6 +3,7 @@
 // one response, in order, or dies.
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,15 @@ struct LaunchCounts {
   double flops = 0;               // multiplications and additions, over all threads
   double barriers = 0;            // over all blocks
 };
+
+/// The fields that are totals over the grid.
+inline constexpr std::array launch_totals{&LaunchCounts::global_load_sectors,
+                                          &LaunchCounts::global_store_sectors,
+                                          &LaunchCounts::shared_load_wavefronts,
+                                          &LaunchCounts::shared_store_wavefronts,
+                                          &LaunchCounts::memory_instructions,
+                                          &LaunchCounts::flops,
+                                          &LaunchCounts::barriers};
 
 struct JudgeResponse {
   Fitness fitness;

@@ -35,6 +35,7 @@ public:
 const std::vector<const Mutator*>& mutators();
 
 /// nullptr when there is none of that name.
-const Mutator* find_mutator(std::string_view name);
+const Mutator* find_mutator(std::string_view name,
+                            const std::vector<const Mutator*>& among = mutators());
 
 } // namespace evo

@@ -17,10 +17,10 @@ const std::vector<const Mutator*>& mutators() {
   return all;
 }
 
-const Mutator* find_mutator(std::string_view name) {
-  const auto& all = mutators();
-  const auto found = std::ranges::find(all, name, [](const Mutator* m) { return m->about().name; });
-  return found == all.end() ? nullptr : *found;
+const Mutator* find_mutator(std::string_view name, const std::vector<const Mutator*>& among) {
+  const auto found =
+      std::ranges::find(among, name, [](const Mutator* m) { return m->about().name; });
+  return found == among.end() ? nullptr : *found;
 }
 
 } // namespace evo

@@ -5,12 +5,6 @@
 
 namespace evo {
 
-const Mutator* Dialect::find(std::string_view name) const {
-  const auto found =
-      std::ranges::find(mutators, name, [](const Mutator* m) { return m->about().name; });
-  return found == mutators.end() ? nullptr : *found;
-}
-
 ProposalCache::Proposals Dialect::proposals(const Genome& genome, const Mutator& mutator) const {
   return cache->get({genome.id, std::string(mutator.about().name)}, [&] {
     const auto parsed = Kernel::parse(genome.source, target);
@@ -32,7 +26,7 @@ Genome child(const Genome& parent, const Mutator& mutator, const Rewrite& rewrit
 }
 
 std::optional<Genome> append(const Genome& parent, const Gene& gene, const Dialect& dialect) {
-  const Mutator* mutator = dialect.find(gene.mutator);
+  const Mutator* mutator = find_mutator(gene.mutator, dialect.mutators);
   if (mutator == nullptr) {
     return std::nullopt;
   }

@@ -39,9 +39,6 @@ struct Dialect {
   Target target;
   std::shared_ptr<ProposalCache> cache = std::make_shared<ProposalCache>();
 
-  /// nullptr when there is none of that name.
-  const Mutator* find(std::string_view name) const;
-
   /// What `mutator` proposes for the genome's source; nothing when that does not parse.
   ProposalCache::Proposals proposals(const Genome& genome, const Mutator& mutator) const;
 };

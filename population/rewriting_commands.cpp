@@ -89,7 +89,7 @@ int propose_command(const Options& options, const std::filesystem::path& file) {
 int apply_command(const Options& options, const std::filesystem::path& file,
                   const std::string& mutator, const std::string& label) {
   const Dialect words = dialect(options);
-  if (words.find(mutator) == nullptr) {
+  if (find_mutator(mutator, words.mutators) == nullptr) {
     throw InputError(fmt::format("there is no mutator {}; evo mutators lists them", mutator));
   }
   const Genome genome = load_genome(file, words.target);

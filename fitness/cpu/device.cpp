@@ -240,16 +240,20 @@ void Device::add_counts() {
   LaunchCounts counts;
   counts.kernel = launch_->kernel;
   counts.blocks = static_cast<double>(volume(launch_->grid));
-  const double scale = options_.extent == Extent::FirstBlock ? counts.blocks : 1;
   counts.threads = static_cast<double>(volume(launch_->block));
   counts.shared_bytes = static_cast<double>(launch_->shared_bytes);
-  counts.global_load_sectors = scale * accesses.global_load_sectors;
-  counts.global_store_sectors = scale * accesses.global_store_sectors;
-  counts.shared_load_wavefronts = scale * accesses.shared_load_wavefronts;
-  counts.shared_store_wavefronts = scale * accesses.shared_store_wavefronts;
-  counts.memory_instructions = scale * accesses.instructions;
-  counts.flops = scale * static_cast<double>(module_.context->flops);
-  counts.barriers = scale * static_cast<double>(barriers_);
+  counts.global_load_sectors = accesses.global_load_sectors;
+  counts.global_store_sectors = accesses.global_store_sectors;
+  counts.shared_load_wavefronts = accesses.shared_load_wavefronts;
+  counts.shared_store_wavefronts = accesses.shared_store_wavefronts;
+  counts.memory_instructions = accesses.instructions;
+  counts.flops = static_cast<double>(module_.context->flops);
+  counts.barriers = static_cast<double>(barriers_);
+  if (options_.extent == Extent::FirstBlock) {
+    for (double LaunchCounts::* total : launch_totals) {
+      counts.*total *= counts.blocks;
+    }
+  }
   counts_.push_back(counts);
 }
 

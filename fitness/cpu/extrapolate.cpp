@@ -1,19 +1,6 @@
 #include "fitness/cpu/extrapolate.hpp"
 
-#include <array>
-
 namespace evo::cpu {
-namespace {
-
-constexpr std::array totals{&LaunchCounts::global_load_sectors,
-                            &LaunchCounts::global_store_sectors,
-                            &LaunchCounts::shared_load_wavefronts,
-                            &LaunchCounts::shared_store_wavefronts,
-                            &LaunchCounts::memory_instructions,
-                            &LaunchCounts::flops,
-                            &LaunchCounts::barriers};
-
-} // namespace
 
 std::vector<LaunchCounts> extrapolate(const std::vector<LaunchCounts>& near,
                                       const std::vector<LaunchCounts>& far,
@@ -28,7 +15,7 @@ std::vector<LaunchCounts> extrapolate(const std::vector<LaunchCounts>& near,
     }
     const double step =
         static_cast<double>(launch.size - near[i].size) / (far[i].size - near[i].size);
-    for (double LaunchCounts::* total : totals) {
+    for (double LaunchCounts::* total : launch_totals) {
       const double at_near = near[i].*total / near[i].blocks;
       const double at_far = far[i].*total / far[i].blocks;
       launch.*total = launch.blocks * (at_near + step * (at_far - at_near));

@@ -209,13 +209,7 @@ std::variant<Footprint, Failure> footprint(Evaluator& evaluator, const Evaluated
       return *failure;
     }
   }
-  Footprint result{.buffers = observer.uses()};
-  for (const Array& array : evaluator.arrays()) {
-    if (array.space == Array::Space::Local) {
-      result.local_words += array.elements * array.element_bytes / 4;
-    }
-  }
-  return result;
+  return Footprint{.buffers = observer.uses()};
 }
 
 bool same_use(const Footprint& before, const Footprint& after) {

@@ -22,7 +22,6 @@ struct BufferUse {
 
 struct Footprint {
   std::map<int, BufferUse> buffers; // by Buffer::id
-  std::int64_t local_words = 0;     // 4-byte words of arrays that a thread holds
 };
 
 /// Runs the given blocks of a launch. A Failure of kind Fault also stands for: two threads touch
