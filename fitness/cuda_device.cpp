@@ -5,11 +5,10 @@
 
 #include <torch/version.h>
 
-#include "fitness/candidate.hpp"
+#include "fitness/checked_run.hpp"
 #include "fitness/cuda_check.hpp"
 #include "fitness/device.hpp"
 #include "fitness/guarded_buffer.hpp"
-#include "fitness/oracle.hpp"
 #include "fitness/timer.hpp"
 
 namespace evo {
@@ -19,50 +18,7 @@ constexpr int probe_size = 131; // small, odd, above most tiles
 constexpr int reference_warm_up = 10;
 constexpr int reference_calls = 50;
 constexpr double reference_enough_ms = 200;
-constexpr std::size_t largest_workspace = std::size_t{1} << 40; // more is an overflow
-constexpr int warm_up = 2;                                      // the checked runs warm up too
-
-struct Contents {
-  Tensors inputs;
-  at::Tensor reference;
-  at::Tensor exact; // float64, of the first contents only
-};
-
-/// One size of the problem on the card.
-struct Prepared {
-  int size = 0;
-  std::vector<int> dims;
-  std::vector<std::int64_t> output_shape;
-  Tensors live; // what candidates are given; the pointers stay, the contents change
-  std::vector<Contents> contents;
-  double reference_ms = 0;
-
-  std::vector<const float*> pointers() const {
-    std::vector<const float*> all;
-    for (const at::Tensor& tensor : live) {
-      all.push_back(tensor.data_ptr<float>());
-    }
-    return all;
-  }
-
-  std::size_t output_bytes() const { return contents[0].reference.nbytes(); }
-
-  void load(const Contents& chosen) const {
-    for (std::size_t i = 0; i < live.size(); ++i) {
-      live[i].copy_(chosen.inputs[i]);
-    }
-  }
-
-  /// Bit by bit: a NaN differs from no NaN.
-  bool holds(const Contents& chosen) const {
-    for (std::size_t i = 0; i < live.size(); ++i) {
-      if (!live[i].view(at::kInt).equal(chosen.inputs[i].view(at::kInt))) {
-        return false;
-      }
-    }
-    return true;
-  }
-};
+constexpr int warm_up = 2; // the checked runs warm up too
 
 /// The numbering of CUDA and torch starts at the chosen device, before either looks.
 void select_device(int device) {
@@ -123,7 +79,7 @@ public:
     std::unique_ptr<Candidate> candidate;
     try {
       candidate = std::make_unique<Candidate>(request.library, oracle_.problem().entry);
-      check(*candidate, probe_, probe_.contents[0]);
+      check(oracle_, *candidate, probe_, probe_.contents[0]);
       for (std::size_t i = 0; i < request.sizes.size(); ++i) {
         response.fitness.sizes.push_back(judge_size(*candidate, request, i));
       }
@@ -154,13 +110,8 @@ private:
 
   SizeResult judge_size(const Candidate& candidate, const JudgeRequest& request,
                         std::size_t index) const;
-  Accuracy check(const Candidate& candidate, const Prepared& prepared,
-                 const Contents& contents) const;
-  GuardedBuffer guarded_workspace(const Candidate& candidate, const Prepared& prepared) const;
   Timing time(const Candidate& candidate, const Prepared& prepared, const JudgeRequest& request,
               std::size_t index) const;
-  Accuracy check_output(const at::Tensor& output, const Prepared& prepared,
-                        const Contents& contents) const;
 
   static void finish(Fitness& fitness) {
     fitness.measured = true;
@@ -265,8 +216,9 @@ at::Tensor CudaDevice::fingerprint() const {
 SizeResult CudaDevice::judge_size(const Candidate& candidate, const JudgeRequest& request,
                                   std::size_t index) const {
   const Prepared& prepared = find(request.sizes[index]);
-  const Accuracy accuracy = check(candidate, prepared, prepared.contents[0]);
-  check(candidate, prepared, prepared.contents[1]); // the same pointers: nothing may be remembered
+  const Accuracy accuracy = check(oracle_, candidate, prepared, prepared.contents[0]);
+  check(oracle_, candidate, prepared,
+        prepared.contents[1]); // the same pointers: nothing may be remembered
   const Timing timing = time(candidate, prepared, request, index);
   SizeResult result;
   result.size = prepared.size;
@@ -278,57 +230,6 @@ SizeResult CudaDevice::judge_size(const Candidate& candidate, const JudgeRequest
   result.relative_l2_error = accuracy.relative_l2_error;
   result.violations = accuracy.violations;
   return result;
-}
-
-GuardedBuffer CudaDevice::guarded_workspace(const Candidate& candidate,
-                                            const Prepared& prepared) const {
-  const std::size_t bytes = candidate.workspace_bytes(prepared.dims);
-  const Failure too_large{Verdict::OverLimits,
-                          concat("a workspace of ", bytes, " bytes at ",
-                                 oracle_.at_size(prepared.size), " does not fit")};
-  if (bytes > largest_workspace) {
-    throw too_large;
-  }
-  try {
-    return GuardedBuffer(bytes, oracle_.device());
-  } catch (const c10::Error&) { // out of memory
-    throw too_large;
-  }
-}
-
-/// One run between guard zones; Failure unless everything about it is right.
-Accuracy CudaDevice::check(const Candidate& candidate, const Prepared& prepared,
-                           const Contents& contents) const {
-  const GuardedBuffer workspace = guarded_workspace(candidate, prepared);
-  const GuardedBuffer output(prepared.output_bytes(), oracle_.device());
-  prepared.load(contents);
-  candidate.launch(prepared.pointers(), static_cast<float*>(output.data()), prepared.dims,
-                   workspace.data());
-  check_cuda(cudaDeviceSynchronize(), concat("a run at ", oracle_.at_size(prepared.size)));
-  if (!output.intact() || !workspace.intact()) {
-    throw Failure{Verdict::OutOfBounds,
-                  concat("it writes outside its ", output.intact() ? "workspace" : "output", " at ",
-                         oracle_.at_size(prepared.size))};
-  }
-  if (!prepared.holds(contents)) {
-    throw Failure{Verdict::TouchedInput,
-                  concat("it changes an input at ", oracle_.at_size(prepared.size))};
-  }
-  return check_output(output.as_floats(prepared.output_shape), prepared, contents);
-}
-
-Accuracy CudaDevice::check_output(const at::Tensor& output, const Prepared& prepared,
-                                  const Contents& contents) const {
-  if (const std::int64_t unwritten = count_poison(output); unwritten > 0) {
-    throw Failure{Verdict::UnwrittenOutput,
-                  concat(oracle_.elements(static_cast<double>(unwritten), prepared.size),
-                         " are never written at ", oracle_.at_size(prepared.size))};
-  }
-  const Accuracy accuracy = oracle_.compare(output, contents.reference, contents.exact);
-  if (accuracy.violations > 0) {
-    throw Failure{Verdict::WrongAnswer, oracle_.complaint(accuracy, prepared.size)};
-  }
-  return accuracy;
 }
 
 /// As the judge calls it: output and workspace are allocated anew each time, inside the time.
@@ -355,7 +256,7 @@ Timing CudaDevice::time(const Candidate& candidate, const Prepared& prepared,
   output.view(at::kInt).fill_(poison_word);
   launch(output);
   check_cuda(cudaDeviceSynchronize(), "the call after the timed ones");
-  check_output(output, prepared, prepared.contents[1]);
+  check_output(oracle_, output, prepared, prepared.contents[1]);
   return timing;
 }
 

@@ -2,6 +2,7 @@
 
 #include <stdexcept>
 #include <tuple>
+#include <utility>
 
 namespace evo {
 namespace {
@@ -80,6 +81,11 @@ auto fields(const PrepareResponse&) {
                     Field{"reference_precision", &T::reference_precision},
                     Field{"reference", &T::reference},
                     Field{"error", &T::error}};
+}
+
+/// What a request calls itself on the wire.
+std::string_view name_of(const JudgeRequest&) {
+  return "judge";
 }
 
 auto fields(const JudgeRequest&) {
@@ -238,6 +244,40 @@ void to_json(json& object, const JudgeResponse& response) {
 }
 void from_json(const json& object, JudgeResponse& response) {
   read(object, response);
+}
+
+void JudgeResponse::fail(Verdict verdict, std::string detail) {
+  fitness = {.verdict = verdict, .detail = std::move(detail), .sizes = {}};
+  counts.clear();
+}
+
+namespace {
+
+/// Tries the alternatives of Request in order.
+template <std::size_t I = 0> Request decode_as(const json& message) {
+  if constexpr (I < std::variant_size_v<Request>) {
+    using Alternative = std::variant_alternative_t<I, Request>;
+    return message.at("ask") == name_of(Alternative()) ? message.get<Alternative>()
+                                                       : decode_as<I + 1>(message);
+  } else {
+    throw std::invalid_argument("unknown request " + message.at("ask").dump());
+  }
+}
+
+} // namespace
+
+json encode(const Request& request) {
+  return std::visit(
+      [](const auto& asked) {
+        json message = asked;
+        message["ask"] = name_of(asked);
+        return message;
+      },
+      request);
+}
+
+Request decode_request(const json& message) {
+  return decode_as(message);
 }
 
 } // namespace evo

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -78,7 +79,16 @@ struct JudgeResponse {
   Fitness fitness;
   std::vector<LaunchCounts> counts; // model backend only
   bool leaving = false; // the candidate spoilt the worker's state: it exits after this answer
+
+  void fail(Verdict verdict, std::string detail);
 };
+
+/// Whatever may come after the preparation. On the wire {"ask": "judge", ...the request's fields}.
+using Request = std::variant<JudgeRequest>;
+
+nlohmann::json encode(const Request& request);
+/// Throws nlohmann::json::exception or std::invalid_argument for what is no request.
+Request decode_request(const nlohmann::json& message);
 
 void to_json(nlohmann::json& json, const Problem& problem);
 void from_json(const nlohmann::json& json, Problem& problem);

@@ -79,6 +79,11 @@ std::unique_ptr<Device> make_device(const PrepareRequest& request) {
   std::_Exit(code);
 }
 
+/// Whether the worker may go on after it.
+template <typename Response> bool send(const Channel& channel, const Response& response) {
+  return channel.send(response) && !response.leaving;
+}
+
 int serve(Channel& channel) {
   std::unique_ptr<Device> device;
   const auto preparation = channel.receive();
@@ -95,9 +100,11 @@ int serve(Channel& channel) {
     return 0;
   }
   channel.send(device->description());
+  const auto answer = [&](const JudgeRequest& request) {
+    return send(channel, device->judge(request));
+  };
   while (const auto request = channel.receive()) {
-    const JudgeResponse response = device->judge(request->get<JudgeRequest>());
-    if (!channel.send(response) || response.leaving) {
+    if (!std::visit(answer, decode_request(*request))) {
       break;
     }
   }

@@ -95,42 +95,48 @@ PrepareResponse WorkerClient::start(std::stop_token stop) {
 }
 
 JudgeResponse WorkerClient::judge(const JudgeRequest& request, std::stop_token stop) {
+  return ask<JudgeResponse>(request, deadlines_.judge, std::move(stop));
+}
+
+template <typename Response>
+Response WorkerClient::ask(const Request& request, std::chrono::milliseconds deadline,
+                           std::stop_token stop) {
   // One that has exited between two requests is replaced here, at nobody's expense.
   if (const std::string& error = prepare(stop).error; !error.empty()) {
     if (stop.stop_requested()) {
-      return blame(Verdict::Hang, "stopped");
+      return blame<Response>(Verdict::Hang, "stopped");
     }
     throw std::runtime_error(error);
   }
   std::string line;
-  process_->send(json(request).dump());
-  switch (process_->receive(line, deadlines_.judge, stop)) {
+  process_->send(encode(request).dump());
+  switch (process_->receive(line, deadline, stop)) {
   case ChannelProcess::Read::Line:
     try {
-      const auto response = json::parse(line).get<JudgeResponse>();
+      const auto response = json::parse(line).get<Response>();
       if (response.leaving) {
         process_.reset();
       }
       return response;
     } catch (const std::exception&) {
-      return blame(Verdict::Crash, garbage(line));
+      return blame<Response>(Verdict::Crash, garbage(line));
     }
   case ChannelProcess::Read::Timeout:
-    return blame(Verdict::Hang, stop.stop_requested() ? "stopped"
-                                                      : fmt::format("no answer within {:g} s",
-                                                                    seconds(deadlines_.judge)));
+    return blame<Response>(Verdict::Hang,
+                           stop.stop_requested()
+                               ? "stopped"
+                               : fmt::format("no answer within {:g} s", seconds(deadline)));
   case ChannelProcess::Read::Closed:
     break;
   }
-  return blame(Verdict::Crash, how_it_ended(*process_));
+  return blame<Response>(Verdict::Crash, how_it_ended(*process_));
 }
 
 /// A worker whose answer is not awaited any more is of no use: it ends with the candidate.
-JudgeResponse WorkerClient::blame(Verdict verdict, std::string detail) {
+template <typename Response> Response WorkerClient::blame(Verdict verdict, std::string detail) {
   process_.reset();
-  JudgeResponse response;
-  response.fitness.verdict = verdict;
-  response.fitness.detail = std::move(detail);
+  Response response;
+  response.fail(verdict, std::move(detail));
   return response;
 }
 

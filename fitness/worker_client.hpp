@@ -36,7 +36,9 @@ public:
 
 private:
   PrepareResponse start(std::stop_token stop);
-  JudgeResponse blame(Verdict verdict, std::string detail);
+  template <typename Response>
+  Response ask(const Request& request, std::chrono::milliseconds deadline, std::stop_token stop);
+  template <typename Response> Response blame(Verdict verdict, std::string detail);
 
   std::filesystem::path worker_;
   PrepareRequest request_;

@@ -84,6 +84,15 @@ TEST(Protocol, RequestsAndResponsesTravel) {
   expect_round_trip(judged);
 }
 
+TEST(Protocol, ARequestArrivesAsItsKind) {
+  JudgeRequest judge;
+  judge.id = "a";
+  const Request arrived = decode_request(json::parse(encode(judge).dump()));
+  EXPECT_EQ(std::get<JudgeRequest>(arrived).id, "a");
+  EXPECT_THROW(decode_request({{"ask", "sing"}}), std::invalid_argument);
+  EXPECT_THROW(decode_request(json::object()), json::exception);
+}
+
 TEST(Protocol, EveryVerdictTravels) {
   for (const Verdict verdict : all_verdicts) {
     Fitness fitness;

@@ -130,7 +130,7 @@ class Worker:
                          "input_seed": 1})
 
     def judge(self, library, **options):
-        return self.ask({"library": library, "id": library, "sizes": SIZES, "stop_at_ms_ratio": 0,
+        return self.ask({"ask": "judge", "library": library, "id": library, "sizes": SIZES, "stop_at_ms_ratio": 0,
                          "best_ms": [], "calls": 10, "count_sizes": []} | options)
 
     def end(self):

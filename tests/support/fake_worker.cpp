@@ -88,6 +88,7 @@ int main() {
   }
   write_line(json(prepared).dump());
   for (std::string line = read_line(); !line.empty(); line = read_line()) {
-    misbehave(json::parse(line).get<evo::JudgeRequest>().library);
+    const evo::Request asked = evo::decode_request(json::parse(line));
+    misbehave(std::get<evo::JudgeRequest>(asked).library);
   }
 }
