@@ -19,7 +19,8 @@ json to_record(const Artifact& artifact) {
               {"cubin_digest", artifact.cubin_digest},
               {"kernels", json::object()}};
   for (const auto& [name, kernel] : artifact.kernels) {
-    record["kernels"][name] = {kernel.registers, kernel.shared_bytes, kernel.spill_bytes};
+    record["kernels"][name] = {kernel.registers, kernel.shared_bytes, kernel.spill_bytes,
+                               to_record(kernel.products)};
   }
   return record;
 }
@@ -30,7 +31,7 @@ Artifact from_record(const json& record, const std::filesystem::path& folder) {
   artifact.cubin_digest = record.at("cubin_digest").get<std::string>();
   for (const auto& [name, kernel] : record.at("kernels").items()) {
     artifact.kernels[name] = {kernel.at(0).get<int>(), kernel.at(1).get<int>(),
-                              kernel.at(2).get<int>()};
+                              kernel.at(2).get<int>(), products_from(kernel.at(3))};
   }
   return artifact;
 }

@@ -19,6 +19,7 @@
 #include "fitness/problem.hpp"
 #include "fitness/process.hpp"
 #include "fitness/ptxas_report.hpp"
+#include "fitness/sass.hpp"
 #include "mutators/rewrite.hpp"
 
 namespace evo {
@@ -91,8 +92,9 @@ Builder::Builder(BuildOptions options) : options_(std::move(options)) {
   options_.cache = fs::absolute(options_.cache);
   options_.nvcc = fs::absolute(options_.nvcc);
   check_arch(options_.nvcc, options_.arch);
-  flags_key_ = fmt::format("{}\n{}", fmt::join(compiler_flags(options_.arch), " "),
-                           ask(options_.nvcc, "--version"));
+  cuobjdump_ = find_cuobjdump(options_.nvcc);
+  flags_key_ = fmt::format("{}\n{}{}", fmt::join(compiler_flags(options_.arch), " "),
+                           ask(options_.nvcc, "--version"), cuobjdump_ ? "sass" : "");
 }
 
 BuildResult Builder::build(const std::string& id, const std::string& source,
@@ -130,11 +132,17 @@ BuildResult Builder::compile(const std::string& source, const std::string& key,
     return parse_failure(without(nvcc.output, folder.path().string() + "/"));
   }
   const fs::path library = folder.path() / "kernel.so";
+  std::map<std::string, KernelResources> kernels = parse_ptxas(nvcc.output);
+  if (cuobjdump_) {
+    for (auto& [name, products] : read_products(*cuobjdump_, library, folder.path(), stop)) {
+      kernels[name].products = std::move(products);
+    }
+  }
   return ArtifactCache(options_.cache)
       .store(key, {.id = {},
                    .library = library,
                    .cubin_digest = loaded_digest(read_file(library)),
-                   .kernels = parse_ptxas(nvcc.output)});
+                   .kernels = std::move(kernels)});
 }
 
 fs::path Builder::find_nvcc(const fs::path& default_home) {

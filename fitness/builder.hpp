@@ -5,19 +5,22 @@
 #include <chrono>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <variant>
 
+#include "fitness/precision.hpp"
 #include "fitness/verdict.hpp"
 
 namespace evo {
 
-/// Per kernel function, from `ptxas -v`.
+/// Per kernel function, from `ptxas -v` and its machine code.
 struct KernelResources {
   int registers = 0;
-  int shared_bytes = 0; // static
-  int spill_bytes = 0;  // stores + loads
+  int shared_bytes = 0;   // static
+  int spill_bytes = 0;    // stores + loads
+  Products products = {}; // empty where the toolkit has no cuobjdump
 };
 
 /// Only from a successful build.
@@ -63,7 +66,8 @@ private:
                       std::stop_token stop) const;
 
   BuildOptions options_;
-  std::string flags_key_; // flags and nvcc version
+  std::optional<std::filesystem::path> cuobjdump_;
+  std::string flags_key_; // flags, nvcc version, and whether machine code is read
 };
 
 } // namespace evo

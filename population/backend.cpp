@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "fitness/sass.hpp"
 #include "population/cuda_evaluator.hpp"
 #include "population/model_evaluator.hpp"
 
@@ -30,6 +31,7 @@ BackendInfo describe(Backend kind, const PrepareResponse& prepared, const std::s
   info.toolkit =
       fmt::format("CUDA {}, PyTorch {}", Builder::nvcc_version(nvcc), prepared.torch_version);
   info.driver = prepared.driver;
+  info.reads_code = find_cuobjdump(nvcc).has_value();
   info.reference_precision = prepared.reference_precision;
   return info;
 }

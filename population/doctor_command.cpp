@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "fitness/builder.hpp"
+#include "fitness/sass.hpp"
 #include "fitness/worker_client.hpp"
 #include "population/commands.hpp"
 #include "population/interruption.hpp"
@@ -22,6 +23,10 @@ bool report_nvcc() {
     const auto nvcc = Builder::find_nvcc();
     report("nvcc", fmt::format("{}, CUDA {}", nvcc.string(), Builder::nvcc_version(nvcc)),
            "builds every candidate");
+    const auto cuobjdump = find_cuobjdump(nvcc);
+    report("cuobjdump", cuobjdump ? cuobjdump->string() : "none beside nvcc",
+           cuobjdump ? "tells what precision a kernel multiplies in"
+                     : "the precision that kernels multiply in stays unknown");
     return true;
   } catch (const InputError& error) {
     report("nvcc", "none", error.what());

@@ -29,6 +29,16 @@ std::vector<Gene> genes(const nlohmann::json& json) {
 
 } // namespace
 
+Products products_of(const std::map<std::string, KernelResources>& kernels) {
+  Products all;
+  for (const auto& [name, kernel] : kernels) {
+    for (const auto& [precision, count] : kernel.products) {
+      all[precision] += count;
+    }
+  }
+  return all;
+}
+
 bool fitter(const Individual& a, const Individual& b) {
   if (a.fitness.speedup != b.fitness.speedup) {
     return a.fitness.speedup > b.fitness.speedup;
@@ -39,13 +49,17 @@ bool fitter(const Individual& a, const Individual& b) {
 void to_json(nlohmann::json& json, const KernelResources& resources) {
   json = {{"registers", resources.registers},
           {"shared_bytes", resources.shared_bytes},
-          {"spill_bytes", resources.spill_bytes}};
+          {"spill_bytes", resources.spill_bytes},
+          {"products", to_record(resources.products)}};
 }
 
 void from_json(const nlohmann::json& json, KernelResources& resources) {
   json.at("registers").get_to(resources.registers);
   json.at("shared_bytes").get_to(resources.shared_bytes);
   json.at("spill_bytes").get_to(resources.spill_bytes);
+  if (json.contains("products")) { // runs of earlier versions have none
+    resources.products = products_from(json.at("products"));
+  }
 }
 
 void to_json(nlohmann::json& json, const Individual& individual) {

@@ -40,6 +40,9 @@ struct Individual {
   bool viable() const { return verdict() == Verdict::Ok; }
 };
 
+/// Of all kernels of a file together.
+Products products_of(const std::map<std::string, KernelResources>& kernels);
+
 /// Faster first; equal speed-ups by id, so that every order of arrival sorts alike.
 bool fitter(const Individual& a, const Individual& b);
 

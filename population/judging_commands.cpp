@@ -8,6 +8,7 @@
 #include "population/commands.hpp"
 #include "population/cuda_evaluator.hpp"
 #include "population/files.hpp"
+#include "population/individual.hpp"
 #include "population/interruption.hpp"
 #include "population/recorder.hpp"
 #include "population/summary.hpp"
@@ -69,8 +70,9 @@ int bench_command(const Options& options, const std::filesystem::path& file) {
     return 1;
   }
   fmt::print("{}", size_table(judged.fitness));
-  fmt::print("{:.3f}x the reference ({})\n", judged.fitness.speedup,
-             judged.fitness.measured ? "measured" : "estimated, not measured");
+  fmt::print("{:.3f}x the reference ({}), products in {}\n", judged.fitness.speedup,
+             judged.fitness.measured ? "measured" : "estimated, not measured",
+             describe(products_of(judged.kernels)));
   for (const auto& [name, kernel] : judged.kernels) {
     fmt::print("  {}: {} registers, {} bytes of static shared memory, {} bytes spilled\n", name,
                kernel.registers, kernel.shared_bytes, kernel.spill_bytes);

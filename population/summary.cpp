@@ -51,9 +51,11 @@ std::string summary(const Archive& archive, const Lineage& lineage,
     return "Nothing was judged.\n";
   }
   const Genome& genome = best->genome;
-  std::string text = fmt::format("Best: {} of generation {}, {:.2f}x the reference ({})\n",
+  std::string text = fmt::format("Best: {} of generation {}, {:.2f}x the reference ({}), products "
+                                 "in {}\n",
                                  short_id(genome.id), best->generation, best->fitness.speedup,
-                                 backend.measured() ? "measured" : "estimated, not measured");
+                                 backend.measured() ? "measured" : "estimated, not measured",
+                                 describe(products_of(best->kernels)));
   text += size_table(best->fitness);
   text += fmt::format("Trail from {}, with each rewrite's gain:\n", genome.seed);
   text += genome.trail.empty() ? "  none\n" : trail_table(lineage.steps(genome.id));
@@ -63,12 +65,14 @@ std::string summary(const Archive& archive, const Lineage& lineage,
 }
 
 std::string describe(const BackendInfo& backend) {
+  const char* unread =
+      backend.reads_code ? "" : "; product precisions unknown: no cuobjdump beside nvcc";
   if (backend.measured()) {
-    return fmt::format("cuda, {}, {}, {}, reference in {}", backend.card, backend.target.arch,
-                       backend.toolkit, backend.reference_precision);
+    return fmt::format("cuda, {}, {}, {}, reference in {}{}", backend.card, backend.target.arch,
+                       backend.toolkit, backend.reference_precision, unread);
   }
-  return fmt::format("model of {}, {}: times are estimated, not measured", backend.target.arch,
-                     backend.toolkit);
+  return fmt::format("model of {}, {}: times are estimated, not measured{}", backend.target.arch,
+                     backend.toolkit, unread);
 }
 
 } // namespace evo
