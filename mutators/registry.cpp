@@ -11,6 +11,7 @@ const std::vector<const Mutator*>& mutators() {
       &fuse_epilogue(),
       &reshape_tile(),
       &double_buffer(),
+      &relayout_tile(),
       // end of mutators
       // clang-format on
   };

@@ -9,6 +9,7 @@ const Mutator& unroll_loop();
 const Mutator& fuse_epilogue();
 const Mutator& reshape_tile();
 const Mutator& double_buffer();
+const Mutator& relayout_tile();
 // end of mutators
 
 } // namespace evo

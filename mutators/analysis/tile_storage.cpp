@@ -206,6 +206,25 @@ std::optional<TileStorage> find_tile_storage(const Kernel& kernel, const Stages&
   return reached_by_name ? std::optional(storage) : std::nullopt;
 }
 
+bool can_grow(const Kernel& kernel, const clang::FunctionDecl& function, const TileStorage& storage,
+              std::int64_t more_bytes) {
+  if (!storage.dynamic) {
+    return storage.static_bytes + more_bytes <= default_shared_bytes;
+  }
+  const std::int64_t dynamic_bytes =
+      bytes_of(kernel, kernel.ast().getRecordType(storage.record)) + more_bytes;
+  std::vector<Launch> launches = find_launches(kernel);
+  std::erase_if(launches, [&](const Launch& launch) { return launch.kernel != &function; });
+  const bool follows = std::ranges::all_of(launches, [&](const Launch& launch) {
+    return launch.shared_bytes != nullptr &&
+           follows_size(kernel, launch.shared_bytes, storage.record);
+  });
+  return !launches.empty() && follows &&
+         storage.static_bytes + dynamic_bytes <= kernel.target().shared_bytes_per_block &&
+         (dynamic_bytes <= default_shared_bytes ||
+          opts_in(kernel, find_entry(kernel)->getBody(), &function, storage.record));
+}
+
 bool can_double(const Kernel& kernel, const Stages& stages, const TileStorage& storage) {
   std::int64_t more = 0;
   for (const clang::ValueDecl* tile : storage.tiles) {
@@ -215,21 +234,7 @@ bool can_double(const Kernel& kernel, const Stages& stages, const TileStorage& s
     }
     more += bytes;
   }
-  if (!storage.dynamic) {
-    return storage.static_bytes + more <= default_shared_bytes;
-  }
-  const std::int64_t dynamic_bytes =
-      bytes_of(kernel, kernel.ast().getRecordType(storage.record)) + more;
-  std::vector<Launch> launches = find_launches(kernel);
-  std::erase_if(launches, [&](const Launch& launch) { return launch.kernel != stages.kernel; });
-  const bool follows = std::ranges::all_of(launches, [&](const Launch& launch) {
-    return launch.shared_bytes != nullptr &&
-           follows_size(kernel, launch.shared_bytes, storage.record);
-  });
-  return !launches.empty() && follows &&
-         storage.static_bytes + dynamic_bytes <= kernel.target().shared_bytes_per_block &&
-         (dynamic_bytes <= default_shared_bytes ||
-          opts_in(kernel, find_entry(kernel)->getBody(), stages.kernel, storage.record));
+  return can_grow(kernel, *stages.kernel, storage, more);
 }
 
 } // namespace evo

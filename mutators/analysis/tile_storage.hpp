@@ -29,9 +29,14 @@ struct TileStorage {
 /// view of it, copy of it or unnamed access to it anywhere in the kernel.
 std::optional<TileStorage> find_tile_storage(const Kernel& kernel, const Stages& stages);
 
+/// Whether the tiles may take so many bytes more: the block stays within the target's shared memory
+/// (48 KiB of it static), and every launch asks for the dynamic part by sizeof of the struct, with
+/// cudaFuncSetAttribute where it is needed.
+bool can_grow(const Kernel& kernel, const clang::FunctionDecl& function, const TileStorage& storage,
+              std::int64_t more_bytes);
+
 /// Whether the tiles may take as many bytes again, each behind itself: what is aligned stays so,
-/// the block stays within the target's shared memory (48 KiB of it static), and every launch asks
-/// for the dynamic part by sizeof of the struct, with cudaFuncSetAttribute where it is needed.
+/// and they can grow.
 bool can_double(const Kernel& kernel, const Stages& stages, const TileStorage& storage);
 
 } // namespace evo
