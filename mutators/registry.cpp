@@ -12,6 +12,7 @@ const std::vector<const Mutator*>& mutators() {
       &reshape_tile(),
       &double_buffer(),
       &relayout_tile(),
+      &launch_bounds(),
       // end of mutators
       // clang-format on
   };

@@ -10,6 +10,7 @@ const Mutator& fuse_epilogue();
 const Mutator& reshape_tile();
 const Mutator& double_buffer();
 const Mutator& relayout_tile();
+const Mutator& launch_bounds();
 // end of mutators
 
 } // namespace evo
