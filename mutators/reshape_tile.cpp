@@ -182,8 +182,26 @@ private:
         tile.kernel = old.launch.kernel->getNameAsString();
       }
     }
-    const bool shapes = tile.shapes_grid || tile.shapes_block || tile.shapes_shared || shapes_held;
+    const bool shapes = tile.shapes_grid || tile.shapes_block || shapes_held ||
+                        (tile.shapes_shared && fills_more_shared(doubled));
     return shapes && !tile.kernel.empty() ? std::optional(tile) : std::nullopt;
+  }
+
+  /// Whether a block of some launch writes another number of shared elements under these values; a
+  /// padding changes only where they lie.
+  bool fills_more_shared(const Assignment& values) {
+    const auto filled = [&](const Assignment& assignment) {
+      std::vector<std::int64_t> elements;
+      Evaluator evaluator(kernel_, assignment);
+      for (const EvaluatedLaunch& launch :
+           launches(trial_sizes.front(), assignment).value_or(Launches{})) {
+        const auto use = footprint(evaluator, launch, {{0, 0, 0}});
+        const auto* found = std::get_if<Footprint>(&use);
+        elements.push_back(found != nullptr ? found->shared_elements_written : -1);
+      }
+      return elements;
+    };
+    return filled({}) != filled(values);
   }
 
   void propose_pairs(const Tile& a, const Tile& b, std::vector<Rewrite>& result) {

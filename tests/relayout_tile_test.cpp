@@ -121,13 +121,152 @@ const Change accepted[] = {
 
 INSTANTIATE_TEST_SUITE_P(RelayoutTile, Transposed, testing::ValuesIn(accepted));
 
+/// The amounts that the tile's rows can be padded by.
+std::vector<std::string> paddings(const std::string& source, const std::string& tile) {
+  const std::string prefix = tile + " pad ";
+  std::vector<std::string> amounts;
+  for (const std::string& label : test::labels(relayout_tile(), source)) {
+    if (label.starts_with(prefix)) {
+      amounts.push_back(label.substr(prefix.size()));
+    }
+  }
+  return amounts;
+}
+
+struct PaddingCase {
+  Change change;
+  std::vector<std::string> amounts; // of gemm/x
+};
+
+std::ostream& operator<<(std::ostream& stream, const PaddingCase& test) {
+  return stream << test.change;
+}
+
+class Padded : public testing::TestWithParam<PaddingCase> {};
+
+TEST_P(Padded, ByWhatIsLegal) {
+  EXPECT_EQ(paddings(changed(GetParam().change), "gemm/x"), GetParam().amounts);
+}
+
+constexpr const char* x_member = "float x[gemm_block_k][gemm_block_n];";
+
+const PaddingCase padding_cases[] = {
+    {{"nothing changes", {}}, {"1", "4", "8"}},
+    {{"it has one already", {{x_member, "float x[gemm_block_k][gemm_block_n + 1];"}}},
+     {"0", "4", "8"}},
+    {{"its extent is a sum that is used",
+      {{x_member, "float x[gemm_block_k][gemm_block_n - 1 + 1];"}}},
+     {"1", "4", "8"}},
+    {{"its rows are read several elements at once",
+      {{core, with(core, "sum[0][0] += reinterpret_cast<float4 &>(tiles.x[k][0]).x;")}}},
+     {"4", "8"}},
+    {{"its rows are read several elements at once by address",
+      {{core, with(core, "float2 two = *reinterpret_cast<const float2 *>(&tiles.x[k][j / 2 * 2]);"
+                         "sum[0][0] += two.x;")}}},
+     {"4", "8"}},
+    {{"several elements at once are not of one row",
+      {{x_member, "float x[gemm_block_k][gemm_block_n - 2];"},
+       {"gemm_block_k * gemm_block_n; i += gemm_threads",
+        "gemm_block_k * (gemm_block_n - 2); i += gemm_threads"},
+       {"i / gemm_block_n;", "i / (gemm_block_n - 2);"},
+       {"i % gemm_block_n;", "i % (gemm_block_n - 2);"},
+       {core, "sum[i][j] += reinterpret_cast<float4 &>(tiles.x[k / 2 * 2][thread_col]).w;"}}},
+     {}},
+    {{"the other tile's rows are read several elements at once",
+      {{core, with(core, "sum[0][0] += reinterpret_cast<float4 &>(tiles.w[thread_row][0]).x;")}}},
+     {"1", "4", "8"}},
+    {{"the launch asks for a number of bytes",
+      {{"sizeof(GemmTiles), stream>>>", "4096, stream>>>"}}},
+     {}},
+    {{"48 KiB are full and the launch does not opt in to more",
+      {{"gemm_block_k = 8;", "gemm_block_k = 96;"},
+       {"cudaFuncSetAttribute(gemm,", "cudaFuncSetAttribute(project,"}}},
+     {}},
+    {{"the card has little shared memory left", {{"gemm_block_k = 8;", "gemm_block_k = 192;"}}},
+     {"1", "4"}},
+    {{"an assertion needs the tiles' size",
+      {{kernel, "static_assert(sizeof(GemmTiles) <= 4256);\n__global__ void gemm("}}},
+     {"1", "4"}},
+    {{"an assertion needs the tile's size through a constant",
+      {{kernel, "constexpr int bytes = sizeof(GemmTiles::x);\nstatic_assert(bytes % 512 == 0);\n"
+                "__global__ void gemm("}}},
+     {}},
+};
+
+INSTANTIATE_TEST_SUITE_P(RelayoutTile, Padded, testing::ValuesIn(padding_cases));
+
+using Trail = std::vector<std::pair<const Mutator*, std::string>>;
+
+std::string followed(const Trail& trail) {
+  std::string source = seed();
+  for (const auto& [mutator, gene] : trail) {
+    source = test::apply(*mutator, source, gene);
+  }
+  return source;
+}
+
 TEST(RelayoutTile, UndoesATransposition) {
   for (const char* label : {"gemm/w transpose", "gemm/x transpose"}) {
-    const std::string once = test::apply(relayout_tile(), seed(), label);
+    const std::string once = followed({{&relayout_tile(), label}});
     EXPECT_NE(once, seed());
     EXPECT_EQ(test::apply(relayout_tile(), once, label), seed());
   }
 }
+
+TEST(RelayoutTile, UndoesAPadding) {
+  const std::string eight =
+      followed({{&relayout_tile(), "gemm/w pad 4"}, {&relayout_tile(), "gemm/w pad 8"}});
+  EXPECT_EQ(eight, followed({{&relayout_tile(), "gemm/w pad 8"}}));
+  EXPECT_EQ(test::apply(relayout_tile(), eight, "gemm/w pad 0"), seed());
+}
+
+TEST(RelayoutTile, LeavesAConstantAloneThatOthersUse) {
+  const std::string shared = changed(
+      {"",
+       {{"constexpr int gemm_threads_n", "constexpr int pad = 1;\nconstexpr int gemm_threads_n"},
+        {members, "float w[gemm_block_m][gemm_block_k + pad];"},
+        {x_member, "float x[gemm_block_k][gemm_block_n + pad];"}}});
+  const std::string w = test::apply(relayout_tile(), shared, "gemm/w pad 0");
+  EXPECT_THAT(w, testing::HasSubstr("float w[gemm_block_m][gemm_block_k];"));
+  EXPECT_THAT(w, testing::HasSubstr("float x[gemm_block_k][gemm_block_n + pad];"));
+  const std::string both = test::apply(relayout_tile(), shared, "gemm/w pad 4");
+  EXPECT_THAT(both, testing::HasSubstr("float w[gemm_block_m][gemm_block_k + gemm_w_pad];"));
+  EXPECT_THAT(both, testing::HasSubstr("constexpr int pad = 1;"));
+}
+
+TEST(RelayoutTile, GivesATileOfTwoLoopsOneLabel) {
+  std::string source = seed();
+  const std::size_t begin = source.find("  for (int k0 = 0;");
+  const std::size_t end =
+      source.find("  for (int i = 0; i < gemm_thread_m", source.find("\n  }\n", begin));
+  const std::string loop = source.substr(begin, end - begin);
+  std::vector<std::string> labels = test::labels(relayout_tile(), source.insert(begin, loop));
+  EXPECT_THAT(labels, Contains("gemm/w transpose"));
+  std::ranges::sort(labels);
+  EXPECT_EQ(std::ranges::adjacent_find(labels), labels.end());
+}
+
+/// Each order of a relayout and another rewrite gives one kernel.
+class Commutes : public testing::TestWithParam<std::pair<const Mutator*, std::string>> {};
+
+TEST_P(Commutes, WithTransposingAndPadding) {
+  const auto& [mutator, other] = GetParam();
+  for (const char* label : {"gemm/w transpose", "gemm/w pad 4", "gemm/x pad 1"}) {
+    SCOPED_TRACE(label);
+    if (other != label) {
+      EXPECT_EQ(followed({{mutator, other}, {&relayout_tile(), label}}),
+                followed({{&relayout_tile(), label}, {mutator, other}}));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(RelayoutTile, Commutes,
+                         testing::Values(std::pair(&relayout_tile(), "gemm/x transpose"),
+                                         std::pair(&relayout_tile(), "gemm/w pad 4"),
+                                         std::pair(&double_buffer(), "gemm/k0 double buffer"),
+                                         std::pair(&fuse_epilogue(), "gemm/epilogue fuse update"),
+                                         std::pair(&unroll_loop(), "gemm/k unroll full"),
+                                         std::pair(&reshape_tile(), "gemm/gemm_block_k 16")));
 
 } // namespace
 } // namespace evo

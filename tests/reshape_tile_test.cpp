@@ -81,7 +81,8 @@ TEST(ReshapeTile, UndoesItself) {
 }
 
 TEST(ReshapeTile, WorksAfterTheOtherRewrites) {
-  for (const Mutator* mutator : {&unroll_loop(), &fuse_epilogue(), &double_buffer()}) {
+  for (const Mutator* mutator :
+       {&unroll_loop(), &fuse_epilogue(), &double_buffer(), &relayout_tile()}) {
     SCOPED_TRACE(mutator->about().name);
     const Proposals proposals(*mutator, tiled());
     ASSERT_THAT(proposals.labels(), Not(IsEmpty()));
@@ -92,6 +93,11 @@ TEST(ReshapeTile, WorksAfterTheOtherRewrites) {
                         Contains("gemm/gemm_block_k 16")));
     }
   }
+}
+
+TEST(ReshapeTile, LeavesAPaddingAlone) {
+  const std::string padded = apply(relayout_tile(), tiled(), "gemm/w pad 4");
+  EXPECT_EQ(labels(reshape_tile(), padded), labels(reshape_tile(), tiled()));
 }
 
 TEST(ReshapeTile, LeavesTheProblemsConstantsAlone) {

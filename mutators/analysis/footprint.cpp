@@ -96,6 +96,17 @@ public:
     return true;
   }
 
+  /// By the last block.
+  std::int64_t shared_elements_written() const {
+    std::int64_t count = 0;
+    for (const auto& [array, elements] : shared_) {
+      count += std::ranges::count_if(elements, [&](const SharedElement& element) {
+        return element.writer.epoch >= block_epoch_;
+      });
+    }
+    return count;
+  }
+
   std::map<int, BufferUse> uses() const {
     std::map<int, BufferUse> result;
     for (const auto& [buffer, state] : buffers_) {
@@ -209,7 +220,8 @@ std::variant<Footprint, Failure> footprint(Evaluator& evaluator, const Evaluated
       return *failure;
     }
   }
-  return Footprint{.buffers = observer.uses()};
+  return Footprint{.buffers = observer.uses(),
+                   .shared_elements_written = observer.shared_elements_written()};
 }
 
 bool same_use(const Footprint& before, const Footprint& after) {

@@ -21,7 +21,8 @@ struct BufferUse {
 };
 
 struct Footprint {
-  std::map<int, BufferUse> buffers; // by Buffer::id
+  std::map<int, BufferUse> buffers;         // by Buffer::id
+  std::int64_t shared_elements_written = 0; // different ones, by the last block
 };
 
 /// Runs the given blocks of a launch. A Failure of kind Fault also stands for: two threads touch

@@ -11,6 +11,7 @@
 #include <clang/AST/Decl.h>
 #include <clang/AST/ExprCXX.h>
 #include <clang/AST/RecursiveASTVisitor.h>
+#include <clang/AST/TypeLoc.h>
 
 #include "mutators/analysis/expressions.hpp"
 #include "mutators/analysis/launches.hpp"
@@ -69,6 +70,18 @@ std::vector<std::int64_t> extents_of(const Kernel& kernel, const clang::ValueDec
   while (const auto* array = kernel.ast().getAsConstantArrayType(type)) {
     extents.push_back(array->getSize().getSExtValue());
     type = array->getElementType();
+  }
+  return extents;
+}
+
+/// The extents as the declaration writes them; fewer where an alias stands for some.
+std::vector<const clang::Expr*> written_extents(const clang::ValueDecl& tile) {
+  std::vector<const clang::Expr*> extents;
+  const clang::TypeLoc type =
+      dyn_cast<clang::DeclaratorDecl>(&tile)->getTypeSourceInfo()->getTypeLoc();
+  for (auto array = type.getAs<clang::ArrayTypeLoc>(); array;
+       array = array.getElementLoc().getAs<clang::ArrayTypeLoc>()) {
+    extents.push_back(array.getSizeExpr());
   }
   return extents;
 }
@@ -194,15 +207,18 @@ bool only_members(const Kernel& kernel, const clang::VarDecl& variable) {
 std::optional<TileAccesses> named_accesses(const Kernel& kernel,
                                            const clang::FunctionDecl& function,
                                            const clang::ValueDecl& tile) {
-  TileAccesses result{.tile = &tile, .extents = extents_of(kernel, tile), .list = {}};
+  TileAccesses result{.tile = &tile,
+                      .extents = extents_of(kernel, tile),
+                      .written_extents = written_extents(tile),
+                      .list = {}};
   const std::size_t dimensions = result.extents.size();
   const Mentions mentions = mentions_of(kernel, tile);
-  if (dimensions < 2 || std::ranges::any_of(
-                            mentions.in_sizeof,
-                            [&](const clang::Expr* use) {
-                              return chain_from(kernel, use, dimensions).indices.size() + 1 ==
-                                     dimensions;
-                            })) {
+  if (dimensions < 2 || result.written_extents.size() != dimensions ||
+      std::ranges::any_of(
+          mentions.in_sizeof,
+          [&](const clang::Expr* use) {
+            return chain_from(kernel, use, dimensions).indices.size() + 1 == dimensions;
+          })) {
     return std::nullopt;
   }
   std::map<const clang::VarDecl*, bool> objects;

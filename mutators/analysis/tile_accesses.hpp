@@ -27,12 +27,14 @@ struct TileAccess {
 struct TileAccesses {
   const clang::ValueDecl* tile = nullptr;
   std::vector<std::int64_t> extents; // two or more
-  std::vector<TileAccess> list;      // in source order
-  std::int64_t columns = 0;          // the greatest column that is touched, plus one
+  std::vector<const clang::Expr*> written_extents;
+  std::vector<TileAccess> list; // in source order
+  std::int64_t columns = 0;     // the greatest column that is touched, plus one
 };
 
 /// The tiles of a kernel that may be laid out anew by changing their declaration and these accesses
 /// alone:
+/// - the declaration writes all extents itself, none by an alias of a type;
 /// - each use of the tile's name is such an access, outside macros, its indices free of side
 ///   effects, or stands in the sizeof of an element or of more than a row; the struct that it is a
 ///   member of is used by its members only;
