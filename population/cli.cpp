@@ -60,6 +60,7 @@ struct CommandLine {
   std::string mutator;
   std::string label;
   std::string run;
+  SelftestOptions selftest;
   std::function<int()> command;
 };
 
@@ -98,6 +99,12 @@ void add_subcommands(CLI::App& app, CommandLine& line) {
       [&] { return bench_command(options, line.file); })
       ->add_option("FILE", line.file, "A kernel or an export")
       ->required();
+  CLI::App* selftest =
+      add("selftest", "Judge kernels that cheat, which must be caught, and good ones",
+          [&] { return selftest_command(options, line.selftest); });
+  selftest->add_option("--zoo", line.selftest.zoo, "Folder of kernels that cheat [evo's own]");
+  selftest->add_option("--only", line.selftest.only, "Names of such kernels [all]");
+  selftest->add_option("--json", line.selftest.json, "A file for the results [none]");
   CLI::App* exporting = add("export", "Export an individual of an earlier run",
                             [&] { return export_command(options, line.run, line.label); });
   exporting->add_option("RUN", line.run, "The run's id, or latest")->required();

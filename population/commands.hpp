@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "population/options.hpp"
 
@@ -24,6 +25,15 @@ int replay_command(const Options& options, const std::filesystem::path& seed,
 
 int check_command(const Options& options, const std::filesystem::path& file);
 int bench_command(const Options& options, const std::filesystem::path& file);
+
+struct SelftestOptions {
+  std::filesystem::path zoo;     // empty: tests/adversarial of evo
+  std::vector<std::string> only; // names of kernels; empty: all of them, and the bred ones
+  std::filesystem::path json;    // empty: none
+};
+
+/// Judges kernels that cheat and kernels that do not. 1 when one is missed or falsely accused.
+int selftest_command(const Options& options, const SelftestOptions& selftest);
 
 int export_command(const Options& options, const std::string& run, const std::string& id);
 

@@ -21,7 +21,8 @@ std::vector<double> medians(const Fitness& fitness) {
 
 } // namespace
 
-std::variant<Kernel, BuildFailure> parse_gate(const Genome& genome, const Target& target) {
+std::variant<Kernel, BuildFailure> parse_gate(const Genome& genome, const Target& target,
+                                              Gates /*gates*/) {
   auto parsed = Kernel::parse(genome.source, target);
   if (auto* error = std::get_if<ParseError>(&parsed)) {
     return BuildFailure{Verdict::NoParse, std::move(error->message)};
@@ -34,9 +35,9 @@ CudaEvaluator::CudaEvaluator(Builder builder, std::unique_ptr<WorkerClient> work
     : builder_(std::move(builder)), worker_(std::move(worker)), target_(std::move(target)),
       sizes_(std::move(sizes)) {}
 
-std::variant<Built, BuildFailure> CudaEvaluator::build(const Genome& genome,
-                                                       std::stop_token stop) const {
-  auto kernel = parse_gate(genome, target_);
+std::variant<Built, BuildFailure> CudaEvaluator::build(const Genome& genome, std::stop_token stop,
+                                                       Gates gates) const {
+  auto kernel = parse_gate(genome, target_, gates);
   if (auto* failure = std::get_if<BuildFailure>(&kernel)) {
     return std::move(*failure);
   }

@@ -10,7 +10,8 @@
 namespace evo {
 
 /// The gates before any compiler: a source that does not parse gets no further.
-std::variant<Kernel, BuildFailure> parse_gate(const Genome& genome, const Target& target);
+std::variant<Kernel, BuildFailure> parse_gate(const Genome& genome, const Target& target,
+                                              Gates gates = Gates::All);
 
 /// Screens with a few calls, and gives up on what is far from the incumbent. A challenger is
 /// measured again with as many calls as the outside judge makes, and on a close call the incumbent
@@ -20,8 +21,8 @@ public:
   CudaEvaluator(Builder builder, std::unique_ptr<WorkerClient> worker, Target target,
                 std::vector<int> sizes);
 
-  std::variant<Built, BuildFailure> build(const Genome& genome,
-                                          std::stop_token stop) const override;
+  std::variant<Built, BuildFailure> build(const Genome& genome, std::stop_token stop,
+                                          Gates gates) const override;
   Judgement judge(const Genome& genome, const Built& built, const Incumbent* incumbent,
                   std::stop_token stop) override;
 

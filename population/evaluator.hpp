@@ -38,13 +38,16 @@ struct Judgement {
   bool confirmed = true;
 };
 
+/// The self-test leaves the policy out to try what stands behind it.
+enum class Gates { All, WithoutPolicy };
+
 class Evaluator {
 public:
   virtual ~Evaluator() = default;
 
-  /// All gates before the card: parse, limits, compilers. Called from many threads. Blocks.
-  virtual std::variant<Built, BuildFailure> build(const Genome& genome,
-                                                  std::stop_token stop) const = 0;
+  /// All gates before the card: parse, policy, limits, compilers. Called from many threads. Blocks.
+  virtual std::variant<Built, BuildFailure> build(const Genome& genome, std::stop_token stop,
+                                                  Gates gates = Gates::All) const = 0;
 
   /// Correctness and time. Called from one thread at a time. Blocks. `incumbent` is nullptr before
   /// the first correct candidate.

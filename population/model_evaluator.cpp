@@ -13,9 +13,9 @@ ModelEvaluator::ModelEvaluator(Builder builder, cpu::HostBuilder host_builder,
     : builder_(std::move(builder)), host_builder_(std::move(host_builder)),
       worker_(std::move(worker)), problem_(std::move(problem)), card_(std::move(card)) {}
 
-std::variant<Built, BuildFailure> ModelEvaluator::build(const Genome& genome,
-                                                        std::stop_token stop) const {
-  const auto kernel = parse_gate(genome, card_.target);
+std::variant<Built, BuildFailure> ModelEvaluator::build(const Genome& genome, std::stop_token stop,
+                                                        Gates gates) const {
+  const auto kernel = parse_gate(genome, card_.target, gates);
   if (const auto* failure = std::get_if<BuildFailure>(&kernel)) {
     return *failure;
   }

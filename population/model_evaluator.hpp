@@ -17,8 +17,8 @@ public:
   ModelEvaluator(Builder builder, cpu::HostBuilder host_builder,
                  std::unique_ptr<WorkerClient> worker, Problem problem, Card card);
 
-  std::variant<Built, BuildFailure> build(const Genome& genome,
-                                          std::stop_token stop) const override;
+  std::variant<Built, BuildFailure> build(const Genome& genome, std::stop_token stop,
+                                          Gates gates) const override;
   Judgement judge(const Genome& genome, const Built& built, const Incumbent* incumbent,
                   std::stop_token stop) override;
 

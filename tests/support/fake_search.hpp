@@ -76,7 +76,8 @@ public:
   std::atomic<int> most_builds_at_once = 0;
   std::set<std::string> judged; // ids
 
-  std::variant<Built, BuildFailure> build(const Genome& genome, std::stop_token) const override {
+  std::variant<Built, BuildFailure> build(const Genome& genome, std::stop_token,
+                                          Gates) const override {
     auto& self = const_cast<World&>(*this); // counts only
     const int now = ++self.building;
     for (int most = most_builds_at_once; now > most;) {
