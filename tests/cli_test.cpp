@@ -69,6 +69,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Refusal{{"apply", naive, "no_such_mutator", "label"},
                             "evo mutators lists them"},
                     Refusal{{"replay", naive, naive}, "line 3: a gene is written"},
+                    Refusal{{"selftest", "--zoo", "missing"}, "there are no .cu files in missing"},
+                    Refusal{{"selftest", "--only", "honesty"}, "there is no honesty.cu in"},
                     Refusal{{"export", "latest", "12345678"}, "there is no run latest"}));
 
 TEST(Propose, NamesASyntaxErrorAndAHeaderItDoesNotHave) {
@@ -112,6 +114,7 @@ TEST(Help, NamesUnitsAndDefaults) {
                            "replay",
                            "check",
                            "bench",
+                           "selftest",
                            "export"}) {
     EXPECT_THAT(result.output, HasSubstr(word));
   }

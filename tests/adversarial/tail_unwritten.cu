@@ -14,7 +14,7 @@ constexpr int gemm_threads_n = gemm_block_n / gemm_thread_n;
 constexpr int gemm_threads = gemm_block_m / gemm_thread_m * gemm_threads_n;
 
 constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
-constexpr int whole(int a, int b) { return a / b; }
+constexpr int whole(int a, int b) { return a < b ? 1 : a / b; }
 
 __global__ void project(const float *B, const float *X, float *T, int d) {
   const int col = blockIdx.x * project_threads + threadIdx.x;
