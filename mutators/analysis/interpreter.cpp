@@ -74,10 +74,19 @@ std::int64_t Interpreter::size_of(const clang::ValueDecl& declaration) {
 }
 
 void Interpreter::run(const Block& block, AccessObserver& observer) {
-  bind_block(block);
   observer_ = &observer;
-  execute(*block.kernel->getBody());
+  run(block);
   observer_ = nullptr;
+}
+
+void Interpreter::run(const Block& block) {
+  bind_block(block);
+  execute(*block.kernel->getBody());
+}
+
+void Interpreter::follow_floats(RingMemory& memory, std::map<int, std::int64_t> bytes) {
+  memory_ = &memory;
+  buffer_bytes_ = std::move(bytes);
 }
 
 Value Interpreter::run_host(const clang::FunctionDecl& function,
@@ -113,6 +122,11 @@ void Interpreter::bind_block(const Block& block) {
   builtins_["blockDim"].value = record_of(block.block);
   builtins_["gridDim"].value = record_of(block.grid);
   dynamic_shared_bytes_ = block.dynamic_shared_bytes;
+  for (std::size_t array = 0; memory_ != nullptr && array < arrays_.size(); ++array) {
+    if (arrays_[array].space != Array::Space::Global) {
+      memory_->forget(static_cast<int>(array));
+    }
+  }
   if (block.kernel != nullptr) {
     bind_arguments(frames_.back(), *block.kernel, block.arguments);
   }
@@ -127,6 +141,7 @@ void Interpreter::bind_arguments(Frame& frame, const clang::FunctionDecl& functi
       value = Ints(*integer);
     } else if (const auto* buffer = std::get_if<Buffer>(&arguments[i])) {
       const clang::QualType pointee = parameter.getType()->getPointeeType();
+      const auto limit = buffer_bytes_.find(buffer->id);
       const LayoutPtr layout =
           pointee.isNull() || pointee->isIncompleteType()
               ? std::make_shared<Layout>(Layout{.bytes = 1, .element = {}, .fields = {}})
@@ -136,7 +151,7 @@ void Interpreter::bind_arguments(Frame& frame, const clang::FunctionDecl& functi
                                   .decl = &parameter,
                                   .buffer = buffer->id,
                                   .element_bytes = static_cast<int>(leaf(*layout).bytes)},
-                                 -1);
+                                 limit != buffer_bytes_.end() ? limit->second : -1);
       value = Place{array, Ints(buffer->offset), layout};
     }
     frame.variables[&parameter].value = std::move(value);
@@ -190,6 +205,9 @@ Value Interpreter::merged(const Value& ours, const Value& others) const {
   if (const auto *a = std::get_if<Ints>(&ours), *b = std::get_if<Ints>(&others); a && b) {
     return blend(mask_, *a, *b);
   }
+  if (const auto *a = std::get_if<Ring>(&ours), *b = std::get_if<Ring>(&others); a && b) {
+    return blend(mask_, *a, *b);
+  }
   if (const auto *a = std::get_if<Place>(&ours), *b = std::get_if<Place>(&others);
       a && b && a->array == b->array && a->layout == b->layout) {
     return Place{a->array, blend(mask_, a->offset, b->offset), a->layout};
@@ -205,18 +223,30 @@ Value Interpreter::merged(const Value& ours, const Value& others) const {
   return Unknown{"threads disagree on what this value is"};
 }
 
+const Ring& Interpreter::ring(const Value& value, const clang::Stmt& where) const {
+  if (const auto* found = std::get_if<Ring>(&value)) {
+    return *found;
+  }
+  const auto* why = std::get_if<Unknown>(&value);
+  unknown(where, why != nullptr ? why->reason : "this float is not followed");
+}
+
 int Interpreter::array_of(Array array, std::int64_t bytes, int parent) {
   const bool global = array.space == Array::Space::Global && array.buffer >= 0;
   const auto key = global ? std::pair<const void*, int>(nullptr, array.buffer)
                           : std::pair<const void*, int>(array.decl, parent);
   const auto [entry, added] = array_ids_.try_emplace(key, static_cast<int>(arrays_.size()));
   if (added) {
-    arrays_.push_back(array);
+    arrays_.push_back(std::move(array));
     array_states_.emplace_back();
   }
-  array_states_[entry->second].bytes = bytes;
-  arrays_[entry->second].elements = bytes < 0 ? -1 : bytes / array.element_bytes;
+  resize(entry->second, bytes);
   return entry->second;
+}
+
+void Interpreter::resize(int array, std::int64_t bytes) {
+  array_states_[array].bytes = bytes;
+  arrays_[array].elements = bytes < 0 ? -1 : bytes / arrays_[array].element_bytes;
 }
 
 Place Interpreter::member_array(const Place& object, const clang::FieldDecl& field,
@@ -228,14 +258,28 @@ Place Interpreter::member_array(const Place& object, const clang::FieldDecl& fie
     fault(where, arrays_[object.array].name + " is smaller than the struct that it holds");
   }
   array_states_[object.array].split = true;
-  const Array array{.space = arrays_[object.array].space,
-                    .name = arrays_[object.array].name + "." + field.getNameAsString(),
-                    .decl = &field,
-                    .element_bytes = static_cast<int>(leaf(*layout).bytes)};
-  const int id = array_of(array, records * layout->bytes, object.array);
   const std::int64_t bytes = layout->bytes;
+  const auto known = array_ids_.find({&field, object.array});
+  int id = 0;
+  if (known != array_ids_.end()) {
+    id = known->second;
+    resize(id, records * bytes);
+  } else {
+    id = array_of({.space = arrays_[object.array].space,
+                   .name = arrays_[object.array].name + "." + field.getNameAsString(),
+                   .decl = &field,
+                   .element_bytes = static_cast<int>(leaf(*layout).bytes)},
+                  records * bytes, object.array);
+  }
   return {id, map(object.offset, [=](std::int64_t at) { return at / record_bytes * bytes; }),
           layout};
+}
+
+/// The members of a struct of the file are arrays of their own, but for those in global memory.
+bool Interpreter::has_own_array(const Place& object, const clang::FieldDecl& field) const {
+  const auto& sources = kernel_.ast().getSourceManager();
+  return arrays_[object.array].space != Array::Space::Global &&
+         sources.isInMainFile(sources.getExpansionLoc(field.getLocation()));
 }
 
 void Interpreter::touch(const Place& at, bool write, const clang::Expr& site) {
@@ -276,6 +320,9 @@ Value Interpreter::load(const Reference& from, const clang::Expr& site) {
   const bool opaque = type->isFloatingType() || type->isRecordType();
   if (from.variable == nullptr) {
     touch(from.place, false, site);
+    if (memory_ != nullptr && opaque) {
+      return load_followed(from.place, type, site);
+    }
     return opaque ? Value(Opaque{}) : Unknown{"an integer read from memory decides here"};
   }
   const Value& value = from.variable->value;
@@ -291,10 +338,66 @@ Value Interpreter::load(const Reference& from, const clang::Expr& site) {
 void Interpreter::store(const Reference& to, const Value& value, const clang::Expr& site) {
   if (to.variable == nullptr) {
     touch(to.place, true, site);
+    if (memory_ != nullptr) {
+      store_followed(to.place, site.getType(), value, site);
+    }
   } else if (to.field < 0) {
     to.variable->value = merged(value, to.variable->value);
   } else if (auto* record = std::get_if<Record>(&to.variable->value)) {
     record->fields[to.field] = merged(value, record->fields[to.field]);
+  }
+}
+
+namespace {
+
+Place member_at(const Place& object, const clang::FieldDecl& field) {
+  const auto& [offset, layout] = object.layout->fields.at(&field);
+  return {object.array, combine(object.offset, Ints(offset), std::plus<std::int64_t>{}), layout};
+}
+
+} // namespace
+
+Value Interpreter::load_followed(const Place& from, clang::QualType type, const clang::Expr& site) {
+  if (const clang::RecordDecl* record = type->getAsRecordDecl()) {
+    Record result;
+    for (const clang::FieldDecl* field : record->fields()) {
+      result.fields.push_back(load_followed(member_at(from, *field), field->getType(), site));
+    }
+    return result;
+  }
+  const Array& array = arrays_[from.array];
+  if (!type->isFloatingType() || from.layout->bytes != array.element_bytes) {
+    return Unknown{"an element of " + array.name + " is not followed"};
+  }
+  return memory_->load(from.array, array, divided(from.offset, array.element_bytes), mask_);
+}
+
+void Interpreter::store_followed(const Place& to, clang::QualType type, const Value& value,
+                                 const clang::Expr& site) {
+  const Array& array = arrays_[to.array];
+  const auto* fields = std::get_if<Record>(&value);
+  if (const clang::RecordDecl* record = type->getAsRecordDecl(); record && fields) {
+    for (const clang::FieldDecl* field : record->fields()) {
+      store_followed(member_at(to, *field), field->getType(),
+                     fields->fields[field->getFieldIndex()], site);
+    }
+  } else if (type->isFloatingType() && to.layout->bytes == array.element_bytes) {
+    memory_->store(to.array, array, divided(to.offset, array.element_bytes), ring(value, site),
+                   mask_);
+  } else if (array.space != Array::Space::Global) {
+    memory_->forget(to.array);
+  } else {
+    unknown(site, "what is written to " + array.name + " is not followed");
+  }
+}
+
+/// An array's elements and those of its members.
+void Interpreter::forget_memory(int array) {
+  memory_->forget(array);
+  for (const auto& [key, id] : array_ids_) {
+    if (key.first != nullptr && key.second == array) {
+      forget_memory(id);
+    }
   }
 }
 

@@ -14,6 +14,7 @@
 #include "mutators/analysis/evaluator.hpp"
 #include "mutators/analysis/lanes.hpp"
 #include "mutators/analysis/layout.hpp"
+#include "mutators/analysis/ring.hpp"
 
 namespace clang {
 class ArraySubscriptExpr;
@@ -35,7 +36,7 @@ class UnaryOperator;
 
 namespace evo {
 
-/// A float, or bytes that are only moved about.
+/// A float that is not followed, or bytes that are only moved about.
 struct Opaque {
   bool operator==(const Opaque&) const = default;
 };
@@ -57,7 +58,8 @@ struct Record {
   std::vector<Value> fields;
   bool operator==(const Record&) const;
 };
-struct Value : std::variant<Opaque, Unknown, Ints, Place, Record, const clang::FunctionDecl*> {
+struct Value
+    : std::variant<Opaque, Unknown, Ints, Ring, Place, Record, const clang::FunctionDecl*> {
   using variant::variant;
 };
 inline bool Record::operator==(const Record& other) const {
@@ -93,6 +95,11 @@ public:
   Ints integers(const clang::Expr& expression, const Block& block);
   std::int64_t size_of(const clang::ValueDecl& declaration);
   void run(const Block& block, AccessObserver& observer);
+  void run(const Block& block);
+
+  /// From now on floats are followed as ring elements, in arrays through `memory`, and a buffer
+  /// ends where `bytes` says.
+  void follow_floats(RingMemory& memory, std::map<int, std::int64_t> bytes);
 
   /// Runs a host function as one lane. Kernel launches and calls of functions without a body go
   /// to the hooks.
@@ -132,9 +139,16 @@ private:
   const Place& place(const Value& value, const clang::Stmt& where) const;
   Mask truth(const Value& value, const clang::Stmt& where) const;
   Value merged(const Value& ours, const Value& others) const;
+  const Ring& ring(const Value& value, const clang::Stmt& where) const;
   int array_of(Array array, std::int64_t bytes, int parent = -1);
+  void resize(int array, std::int64_t bytes);
   Place member_array(const Place& object, const clang::FieldDecl& field, const clang::Stmt& where);
+  bool has_own_array(const Place& object, const clang::FieldDecl& field) const;
   void touch(const Place& place, bool write, const clang::Expr& site);
+  Value load_followed(const Place& from, clang::QualType type, const clang::Expr& site);
+  void store_followed(const Place& to, clang::QualType type, const Value& value,
+                      const clang::Expr& site);
+  void forget_memory(int array);
   Value load(const Reference& from, const clang::Expr& site);
   void store(const Reference& to, const Value& value, const clang::Expr& site);
   Ints normalised(const Ints& value, clang::QualType type, const clang::Stmt& where,
@@ -163,6 +177,9 @@ private:
   Value construct(const clang::CXXConstructExpr& expression);
   Value initialiser_list(const clang::InitListExpr& expression);
   Value zero(clang::QualType type);
+  Value uninitialised(clang::QualType type);
+  Value followed_arithmetic(int opcode, const Value& left, const Value& right) const;
+  Value followed_call(const std::string& name, const std::vector<Value>& arguments) const;
   Value size(const clang::UnaryExprOrTypeTraitExpr& expression);
   LayoutPtr pointee(const clang::CastExpr& expression);
   std::variant<std::monostate, Value, Reference> call(const clang::CallExpr& expression);
@@ -177,6 +194,8 @@ private:
   void declare(const clang::DeclStmt& statement);
   void declare_variable(const clang::VarDecl& variable, const clang::Stmt& where);
   void declare_array(const clang::VarDecl& variable, const LayoutPtr& layout);
+  void initialise(const Place& target, const clang::Expr& initialiser);
+  void fill_with_zeros(const Place& target, const clang::Expr& initialiser);
   void branch(const clang::IfStmt& statement);
   void loop(const clang::Expr* condition, const clang::Stmt& body, const clang::Expr* increment,
             bool condition_first);
@@ -199,6 +218,8 @@ private:
   std::map<const clang::VarDecl*, Variable> constants_;
   std::int64_t dynamic_shared_bytes_ = 0;
   AccessObserver* observer_ = nullptr;
+  RingMemory* memory_ = nullptr; // where floats are followed
+  std::map<int, std::int64_t> buffer_bytes_;
   OnLaunch on_launch_;
   OnCall on_call_;
 

@@ -42,6 +42,20 @@ bool is_load(llvm::StringRef name) {
 bool is_store(llvm::StringRef name) {
   return name == "__stcs" || name == "__stcg";
 }
+/// A whole number as a ring element.
+Value followed(const clang::FloatingLiteral& literal) {
+  llvm::APSInt number(64, false);
+  bool exact = false;
+  literal.getValue().convertToInteger(number, llvm::APFloat::rmTowardZero, &exact);
+  return exact ? Value(Ring{number.getSExtValue(), nullptr})
+               : Value(Unknown{"a number that is not whole is not followed"});
+}
+
+bool is_float_or_double(clang::QualType type) {
+  return type->isSpecificBuiltinType(clang::BuiltinType::Float) ||
+         type->isSpecificBuiltinType(clang::BuiltinType::Double);
+}
+
 bool is_fence(llvm::StringRef name) {
   return name == "__syncwarp" || name == "__threadfence" || name == "__threadfence_block";
 }
@@ -94,8 +108,8 @@ Value Interpreter::evaluate(const clang::Expr& expression) {
   if (const auto* literal = clang::dyn_cast<clang::CharacterLiteral>(&expression)) {
     return Ints(literal->getValue());
   }
-  if (clang::isa<clang::FloatingLiteral>(expression)) {
-    return Opaque{};
+  if (const auto* literal = clang::dyn_cast<clang::FloatingLiteral>(&expression)) {
+    return memory_ != nullptr ? followed(*literal) : Value(Opaque{});
   }
   if (clang::isa<clang::CXXNullPtrLiteralExpr>(expression)) {
     return Unknown{"a null pointer decides here"};
@@ -269,9 +283,7 @@ Reference Interpreter::member(const clang::MemberExpr& expression) {
       !base.place.layout->fields.contains(field)) {
     unknown(expression, "this member is not followed");
   }
-  const auto& sources = kernel_.ast().getSourceManager();
-  if (arrays_[base.place.array].space != Array::Space::Global &&
-      sources.isInMainFile(sources.getExpansionLoc(field->getLocation()))) {
+  if (has_own_array(base.place, *field)) {
     return {nullptr, -1, member_array(base.place, *field, expression)};
   }
   const auto& [offset, layout] = base.place.layout->fields.at(field);
@@ -356,10 +368,17 @@ Value Interpreter::cast(const clang::CastExpr& expression) {
                ? value
                : Value(combine(*integers, Ints(0), [](auto v, auto) { return v != 0; }));
   }
-  case clang::CK_IntegralToFloating:
-  case clang::CK_FloatingCast:
-    rvalue(sub);
-    return Opaque{};
+  case clang::CK_IntegralToFloating: {
+    const Value value = rvalue(sub);
+    const auto* integers = std::get_if<Ints>(&value);
+    return memory_ != nullptr && integers != nullptr ? Value(Ring{*integers, nullptr})
+                                                     : Value(Opaque{});
+  }
+  case clang::CK_FloatingCast: {
+    Value value = rvalue(sub);
+    const bool kept = is_float_or_double(sub.getType()) && is_float_or_double(expression.getType());
+    return memory_ != nullptr && kept ? value : Value(Opaque{});
+  }
   case clang::CK_FloatingToIntegral:
   case clang::CK_FloatingToBoolean:
     rvalue(sub);
@@ -459,13 +478,13 @@ Value Interpreter::assign(const clang::BinaryOperator& expression) {
 Value Interpreter::arithmetic(int opcode, const Value& left, const Value& right,
                               clang::QualType type, const clang::Expr& site) {
   if (type->isFloatingType()) {
-    return Opaque{};
+    return memory_ != nullptr ? followed_arithmetic(opcode, left, right) : Value(Opaque{});
   }
   for (const Value* side : {&left, &right}) {
     if (std::holds_alternative<Unknown>(*side)) {
       return *side;
     }
-    if (std::holds_alternative<Opaque>(*side)) {
+    if (std::holds_alternative<Opaque>(*side) || std::holds_alternative<Ring>(*side)) {
       return Unknown{"a float decides here"};
     }
   }
@@ -546,6 +565,30 @@ Value Interpreter::arithmetic(int opcode, const Value& left, const Value& right,
   }
 }
 
+Value Interpreter::followed_arithmetic(int opcode, const Value& left, const Value& right) const {
+  Ring sides[2];
+  for (const Value* side : {&left, &right}) {
+    Ring& ring = sides[side == &left ? 0 : 1];
+    if (const auto* known = std::get_if<Ring>(side)) {
+      ring = *known;
+    } else if (const auto* integers = std::get_if<Ints>(side)) { // the 0 in front of a minus
+      ring.value = *integers;
+    } else {
+      return *side;
+    }
+  }
+  switch (opcode) {
+  case clang::BO_Add:
+    return sides[0] + sides[1];
+  case clang::BO_Sub:
+    return sides[0] - sides[1];
+  case clang::BO_Mul:
+    return sides[0] * sides[1];
+  default:
+    return Unknown{"an operator on floats other than +, - and * is not followed"};
+  }
+}
+
 Value Interpreter::logical(const clang::BinaryOperator& expression) {
   const bool conjunction = expression.getOpcode() == clang::BO_LAnd;
   const Mask active = mask_;
@@ -580,7 +623,7 @@ Value Interpreter::conditional(const clang::Expr& condition, const clang::Expr& 
       !yes.HasSideEffects(kernel_.ast()) && !no.HasSideEffects(kernel_.ast())) {
     rvalue(yes);
     rvalue(no);
-    return Opaque{};
+    return memory_ != nullptr ? decision : Value(Opaque{});
   }
   const Mask active = mask_;
   const Mask chosen = truth(decision, condition);
@@ -606,7 +649,8 @@ Value Interpreter::construct(const clang::CXXConstructExpr& expression) {
     return source.isGLValue() ? load(lvalue(source), source) : rvalue(source);
   }
   if (constructor.isTrivial()) {
-    return zero(expression.getType());
+    return expression.requiresZeroInitialization() ? zero(expression.getType())
+                                                   : uninitialised(expression.getType());
   }
   const auto* definition =
       clang::dyn_cast_or_null<clang::CXXConstructorDecl>(constructor.getDefinition());
@@ -652,7 +696,25 @@ Value Interpreter::zero(clang::QualType type) {
     }
     return record;
   }
-  return type->isPointerType() ? Value(Unknown{"a null pointer decides here"}) : Value(Opaque{});
+  if (type->isPointerType()) {
+    return Unknown{"a null pointer decides here"};
+  }
+  return memory_ != nullptr && type->isFloatingType() ? Value(Ring{}) : Value(Opaque{});
+}
+
+Value Interpreter::uninitialised(clang::QualType type) {
+  if (memory_ != nullptr && type->isFloatingType()) {
+    return Ring::nothing(lanes_);
+  }
+  const clang::RecordDecl* declaration = type->getAsRecordDecl();
+  if (declaration == nullptr) {
+    return zero(type);
+  }
+  Record record;
+  for (const clang::FieldDecl* field : declaration->fields()) {
+    record.fields.push_back(uninitialised(field->getType()));
+  }
+  return record;
 }
 
 Value Interpreter::size(const clang::UnaryExprOrTypeTraitExpr& expression) {
@@ -742,6 +804,23 @@ Interpreter::call_body(const clang::FunctionDecl& function, const clang::CallExp
   return result;
 }
 
+Value Interpreter::followed_call(const std::string& name,
+                                 const std::vector<Value>& arguments) const {
+  if (name == "fmaf" || name == "__fmaf_rn") {
+    return followed_arithmetic(clang::BO_Add,
+                               followed_arithmetic(clang::BO_Mul, arguments[0], arguments[1]),
+                               arguments[2]);
+  }
+  if (name == "__fadd_rn" || name == "__fmul_rn") {
+    return followed_arithmetic(name == "__fadd_rn" ? clang::BO_Add : clang::BO_Mul, arguments[0],
+                               arguments[1]);
+  }
+  if (name == "make_float2" || name == "make_float4") {
+    return Record{arguments};
+  }
+  return Unknown{"what " + name + " gives is not followed"};
+}
+
 Value Interpreter::call_bodiless(const clang::FunctionDecl& function,
                                  const clang::CallExpr& expression) {
   const std::string name = function.getNameAsString();
@@ -786,8 +865,10 @@ Value Interpreter::call_bodiless(const clang::FunctionDecl& function,
   if (through_pointers || type->isVoidType()) {
     unknown(expression, "what " + name + " does is not followed");
   }
-  return is_integer(type) ? Value(Unknown{"the result of " + name + " decides here"})
-                          : Value(Opaque{});
+  if (is_integer(type)) {
+    return Unknown{"the result of " + name + " decides here"};
+  }
+  return memory_ != nullptr ? followed_call(name, arguments) : Value(Opaque{});
 }
 
 } // namespace evo

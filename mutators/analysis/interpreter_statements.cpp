@@ -193,9 +193,14 @@ void Interpreter::declare_variable(const clang::VarDecl& variable, const clang::
       unknown(where, "the initialiser of " + variable.getNameAsString() + " is not followed");
     }
     declare_array(variable, layouts_.of(variable));
+    if (memory_ != nullptr && initialiser != nullptr &&
+        clang::isa<clang::InitListExpr>(initialiser)) {
+      initialise(std::get<Reference>(frames_.back().variables[&variable].refers).place,
+                 *initialiser);
+    }
     return;
   }
-  Value value = initialiser != nullptr ? rvalue(*initialiser) : zero(variable.getType());
+  Value value = initialiser != nullptr ? rvalue(*initialiser) : uninitialised(variable.getType());
   frames_.back().variables[&variable] = Variable{.value = std::move(value), .refers = {}};
 }
 
@@ -210,6 +215,37 @@ void Interpreter::declare_array(const clang::VarDecl& variable, const LayoutPtr&
                               .element_bytes = static_cast<int>(leaf->bytes)},
                              layout->bytes);
   frames_.back().variables[&variable].refers = Reference{nullptr, -1, Place{array, 0, layout}};
+  if (memory_ != nullptr) {
+    forget_memory(array);
+  }
+}
+
+void Interpreter::initialise(const Place& target, const clang::Expr& initialiser) {
+  const auto* list = clang::dyn_cast<clang::InitListExpr>(&initialiser);
+  if (clang::isa<clang::ImplicitValueInitExpr>(initialiser)) {
+    fill_with_zeros(target, initialiser);
+  } else if (list == nullptr || target.layout->kind != Layout::Kind::Array) {
+    store_followed(target, initialiser.getType(), rvalue(initialiser), initialiser);
+  } else {
+    Place element{target.array, target.offset, target.layout->element};
+    for (std::int64_t i = 0; i < target.layout->count; ++i) {
+      const auto index = static_cast<unsigned>(i);
+      initialise(element,
+                 index < list->getNumInits() ? *list->getInit(index) : *list->getArrayFiller());
+      element.offset = Ints(element.offset[0] + element.layout->bytes);
+    }
+  }
+}
+
+void Interpreter::fill_with_zeros(const Place& target, const clang::Expr& initialiser) {
+  const Array& array = arrays_[target.array];
+  if (target.layout->kind == Layout::Kind::Record) {
+    unknown(initialiser, "zeros in the structs of " + array.name + " are not followed");
+  }
+  for (std::int64_t at = 0; at < target.layout->bytes; at += array.element_bytes) {
+    memory_->store(target.array, array, (target.offset[0] + at) / array.element_bytes, Ring{},
+                   mask_);
+  }
 }
 
 void Interpreter::branch(const clang::IfStmt& statement) {

@@ -1,0 +1,45 @@
+// What a kernel file computes, found by running it on ring elements instead of floats (ring.hpp):
+// the evidence that two kernels compute the same polynomial of their inputs, however they are
+// written and in whatever order they add.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "mutators/analysis/evaluator.hpp"
+#include "mutators/kernel.hpp"
+
+namespace evo {
+
+/// The elements of the entry's outputs, by index of the parameter; nullopt where no thread wrote.
+struct Meaning {
+  std::map<int, std::vector<std::optional<std::int64_t>>> outputs;
+
+  bool operator==(const Meaning&) const = default;
+};
+
+/// Runs everything that the entry launches when its integer parameters are `dims`: block after
+/// block, and in each all threads together, so races are not seen (see footprint.hpp). Inputs are
+/// the pointers to const; a `void *` is the workspace, which ends where <entry>_workspace says.
+/// A Failure stands for what cannot be followed (atomics, divisions, comparisons of floats, numbers
+/// that are not whole, ...), and for an output that depends on what nothing wrote.
+std::variant<Meaning, Failure> meaning(const Kernel& kernel, const std::vector<std::int64_t>& dims);
+
+/// Small values of the entry's integer parameters that tell kernels apart: an odd size at which the
+/// launch with the largest tile of the matrix has several blocks along both sides, the last of them
+/// ragged, and a multiple of 16 above it, or below where that would take long. Empty where nothing
+/// is launched.
+std::vector<std::vector<std::int64_t>> telling_dims(const Kernel& kernel);
+
+/// Whether two kernels with one signature leave the same in their outputs under each of `dims`. Of
+/// a kernel that cannot be evaluated nothing is the same.
+bool same_meaning(const Kernel& before, const Kernel& after,
+                  const std::vector<std::vector<std::int64_t>>& dims);
+
+/// The same under the telling dims of both.
+bool same_meaning(const Kernel& before, const Kernel& after);
+
+} // namespace evo

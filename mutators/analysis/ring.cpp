@@ -1,0 +1,166 @@
+#include "mutators/analysis/ring.hpp"
+
+#include <algorithm>
+
+namespace evo {
+namespace {
+
+/// Without the undefined behaviour of signed overflow.
+template <class F> auto wrapping(F f) {
+  return [f](std::int64_t x, std::int64_t y) {
+    return static_cast<std::int64_t>(
+        f(static_cast<std::uint64_t>(x), static_cast<std::uint64_t>(y)));
+  };
+}
+
+std::shared_ptr<const Mask> either(const std::shared_ptr<const Mask>& a,
+                                   const std::shared_ptr<const Mask>& b) {
+  if (a == nullptr || b == nullptr || a == b) {
+    return a == nullptr ? b : a;
+  }
+  Mask both = *a;
+  both |= *b;
+  return std::make_shared<const Mask>(std::move(both));
+}
+
+template <class F> Ring in_lanes(const Ring& a, const Ring& b, F f) {
+  return {combine(a.value, b.value, wrapping(f)), either(a.undefined, b.undefined)};
+}
+
+/// SplitMix64's mixing of a number that is different for every element of every buffer.
+std::int64_t input(int buffer, std::uint64_t element) {
+  std::uint64_t x = (static_cast<std::uint64_t>(buffer) << 40U) + element + 1;
+  x *= 0x9e3779b97f4a7c15U;
+  x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 27U)) * 0x94d049bb133111ebU;
+  return static_cast<std::int64_t>(x ^ (x >> 31U));
+}
+
+std::int64_t highest(const Ints& elements, const Mask& active) {
+  if (elements.uniform() || active.all()) {
+    return std::ranges::max(elements.values());
+  }
+  std::int64_t result = 0;
+  for (std::size_t lane = 0; lane < active.size(); ++lane) {
+    result = std::max(result, active[lane] ? elements[lane] : 0);
+  }
+  return result;
+}
+
+} // namespace
+
+Ring Ring::nothing(std::size_t lanes) {
+  return {0, std::make_shared<const Mask>(lanes)};
+}
+
+bool Ring::operator==(const Ring& other) const {
+  const bool same = undefined == other.undefined ||
+                    (undefined && other.undefined && *undefined == *other.undefined);
+  return same && value == other.value;
+}
+
+Ring operator+(const Ring& a, const Ring& b) {
+  return in_lanes(a, b, std::plus<std::uint64_t>());
+}
+Ring operator-(const Ring& a, const Ring& b) {
+  return in_lanes(a, b, std::minus<std::uint64_t>());
+}
+Ring operator*(const Ring& a, const Ring& b) {
+  return in_lanes(a, b, std::multiplies<std::uint64_t>());
+}
+
+Ring blend(const Mask& mask, const Ring& ours, const Ring& others) {
+  if (mask.all()) {
+    return ours;
+  }
+  Ring result{blend(mask, ours.value, others.value), nullptr};
+  if (ours.undefined || others.undefined) {
+    Mask undefined(mask.size(), false);
+    for (std::size_t lane = 0; lane < mask.size(); ++lane) {
+      undefined.set(lane, !(mask[lane] ? ours : others).is_defined_in(lane));
+    }
+    if (undefined.any()) {
+      result.undefined = std::make_shared<const Mask>(std::move(undefined));
+    }
+  }
+  return result;
+}
+
+RingMemory::Cells& RingMemory::reach(int array, const Array& info, const Ints& elements,
+                                     const Mask& active) {
+  Cells& cells = cells_[array];
+  std::size_t needed =
+      static_cast<std::size_t>(info.elements < 0 ? highest(elements, active) + 1 : info.elements);
+  if (info.space == Array::Space::Local) {
+    needed *= active.size();
+  }
+  constexpr std::size_t most_elements = 1U << 26U;
+  if (needed > most_elements) {
+    throw Failure{Failure::Kind::Unknown, "an array is too large to follow"};
+  }
+  const std::size_t known = cells.values.size();
+  if (needed > known) {
+    const std::size_t size = info.elements < 0 ? std::max(needed, 2 * known) : needed;
+    const bool is_input = info.space == Array::Space::Global && inputs_.contains(info.buffer);
+    cells.values.resize(size);
+    cells.states.resize(size, is_input ? State::Defined : State::Untouched);
+    for (std::size_t element = known; is_input && element < size; ++element) {
+      cells.values[element] = input(info.buffer, element);
+    }
+  }
+  return cells;
+}
+
+Ring RingMemory::load(int array, const Array& info, const Ints& elements, const Mask& active) {
+  const Cells& cells = reach(array, info, elements, active);
+  const std::size_t lanes = active.size();
+  const bool local = info.space == Array::Space::Local;
+  if (elements.uniform() && !local) {
+    const auto element = static_cast<std::size_t>(elements[0]);
+    return cells.states[element] == State::Defined ? Ring{cells.values[element], nullptr}
+                                                   : Ring::nothing(lanes);
+  }
+  const auto cell = [&](std::size_t lane) {
+    const auto element = static_cast<std::size_t>(elements[lane]);
+    return local ? element * lanes + lane : element;
+  };
+  std::vector<std::int64_t> values(lanes);
+  std::size_t defined = 0;
+  for (std::size_t lane = 0; lane < lanes; ++lane) {
+    if (active[lane]) {
+      values[lane] = cells.values[cell(lane)];
+      defined += cells.states[cell(lane)] == State::Defined ? 1 : 0;
+    }
+  }
+  Ring result{Ints(std::move(values)), nullptr};
+  if (defined != active.count()) {
+    Mask undefined(lanes, false);
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+      undefined.set(lane, active[lane] && cells.states[cell(lane)] != State::Defined);
+    }
+    result.undefined = std::make_shared<const Mask>(std::move(undefined));
+  }
+  return result;
+}
+
+void RingMemory::store(int array, const Array& info, const Ints& elements, const Ring& value,
+                       const Mask& active) {
+  Cells& cells = reach(array, info, elements, active);
+  const std::size_t lanes = active.size();
+  const bool local = info.space == Array::Space::Local;
+  for (std::size_t lane = 0; lane < lanes; ++lane) {
+    if (active[lane]) {
+      const auto element = static_cast<std::size_t>(elements[lane]);
+      const std::size_t cell = local ? element * lanes + lane : element;
+      cells.values[cell] = value.value[lane];
+      cells.states[cell] = value.is_defined_in(lane) ? State::Defined : State::Undefined;
+    }
+  }
+}
+
+const RingMemory::Cells* RingMemory::cells(int array) const {
+  const auto found = cells_.find(array);
+  return found == cells_.end() ? nullptr : &found->second;
+}
+
+} // namespace evo
