@@ -1,14 +1,17 @@
 // Judging on an NVIDIA card: everything cheap and everything that can fail before the timing.
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <sstream>
 
 #include <torch/version.h>
 
 #include "fitness/checked_run.hpp"
+#include "fitness/compare.hpp"
 #include "fitness/cuda_check.hpp"
 #include "fitness/device.hpp"
-#include "fitness/guarded_buffer.hpp"
+#include "fitness/nvml.hpp"
+#include "fitness/timed_candidate.hpp"
 #include "fitness/timer.hpp"
 
 namespace evo {
@@ -18,7 +21,6 @@ constexpr int probe_size = 131; // small, odd, above most tiles
 constexpr int reference_warm_up = 10;
 constexpr int reference_calls = 50;
 constexpr double reference_enough_ms = 200;
-constexpr int warm_up = 2; // the checked runs warm up too
 
 /// The numbering of CUDA and torch starts at the chosen device, before either looks.
 void select_device(int device) {
@@ -55,10 +57,31 @@ std::string version_text(int version) { // 13000 is 13.0
   return concat(version / 1000, ".", version % 1000 / 10);
 }
 
+std::string pci_bus_id() {
+  std::array<char, 32> text{};
+  check_cuda(cudaDeviceGetPCIBusId(text.data(), static_cast<int>(text.size()), 0),
+             "cudaDeviceGetPCIBusId");
+  return text.data();
+}
+
+CardRates card_rates() {
+  const auto attribute = [](cudaDeviceAttr name) {
+    int value = 0;
+    check_cuda(cudaDeviceGetAttribute(&value, name, 0), "cudaDeviceGetAttribute");
+    return value;
+  };
+  return {.multiprocessors = attribute(cudaDevAttrMultiProcessorCount),
+          .clock_mhz = attribute(cudaDevAttrClockRate) / 1e3, // in kHz
+          .memory_clock_mhz = attribute(cudaDevAttrMemoryClockRate) / 1e3,
+          .bus_bits = attribute(cudaDevAttrGlobalMemoryBusWidth),
+          .l2_bytes = static_cast<double>(attribute(cudaDevAttrL2CacheSize))};
+}
+
 class CudaDevice : public Device {
 public:
   explicit CudaDevice(const PrepareRequest& request)
-      : oracle_(request.problem, at::Device(at::kCUDA, 0), request.input_seed) {
+      : oracle_(request.problem, at::Device(at::kCUDA, 0), request.input_seed),
+        nvml_(pci_bus_id()) {
     describe();
     for (const int size : request.sizes) {
       sizes_.push_back(prepare(size));
@@ -88,15 +111,19 @@ public:
       response.fitness.verdict = failure.verdict;
       response.fitness.detail = failure.detail;
     }
-    if (cudaDeviceSynchronize() != cudaSuccess) { // sticky: nothing in this context works any more
-      response.leaving = true;
-      candidate.release(); // unloading it would fail too
-    } else if (!fingerprint().equal(fingerprint_)) {
-      response.leaving = true;
-      response.fitness.verdict = Verdict::OutOfBounds;
-      response.fitness.detail = "it changed memory that belongs to none of its arguments";
-    }
+    leave_if_spoilt(response, candidate);
     finish(response.fitness);
+    return response;
+  }
+
+  CompareResponse compare(const CompareRequest& request) override {
+    std::vector<const Prepared*> sizes;
+    for (const int size : request.sizes) {
+      sizes.push_back(&find(size));
+    }
+    auto comparison = std::make_unique<Comparison>(oracle_, timer_, nvml_, std::move(sizes));
+    CompareResponse response = comparison->run(request);
+    leave_if_spoilt(response, comparison);
     return response;
   }
 
@@ -110,8 +137,21 @@ private:
 
   SizeResult judge_size(const Candidate& candidate, const JudgeRequest& request,
                         std::size_t index) const;
-  Timing time(const Candidate& candidate, const Prepared& prepared, const JudgeRequest& request,
-              std::size_t index) const;
+  TimeSummary time(const Candidate& candidate, const Prepared& prepared,
+                   const JudgeRequest& request, std::size_t index) const;
+
+  /// What was loaded may have left the context or our memory unusable for those after it.
+  template <typename Response, typename Loaded>
+  void leave_if_spoilt(Response& response, std::unique_ptr<Loaded>& loaded) const {
+    if (cudaDeviceSynchronize() != cudaSuccess) { // sticky: nothing in this context works any more
+      response.leaving = true;
+      loaded.release(); // unloading it would fail too
+    } else if (!fingerprint().equal(fingerprint_)) {
+      response.fail(Verdict::OutOfBounds,
+                    "it changed memory that belongs to none of its arguments");
+      response.leaving = true;
+    }
+  }
 
   static void finish(Fitness& fitness) {
     fitness.measured = true;
@@ -124,6 +164,7 @@ private:
 
   Oracle oracle_;
   Timer timer_;
+  Nvml nvml_;
   PrepareResponse description_;
   std::vector<Prepared> sizes_;
   Prepared probe_;
@@ -139,6 +180,8 @@ void CudaDevice::describe() {
   description_.arch = concat("sm_", properties.major, properties.minor);
   description_.driver = version_text(driver);
   description_.torch_version = TORCH_VERSION;
+  description_.card = card_rates();
+  description_.conditions_missing = nvml_.missing();
 }
 
 Prepared CudaDevice::prepare(int size) const {
@@ -171,10 +214,12 @@ Prepared CudaDevice::prepare_probe() const {
 
 SizeResult CudaDevice::time_reference(Prepared& prepared) const {
   const Contents& contents = prepared.contents[0];
-  const auto call = [&] { oracle_.reference(contents.inputs, prepared.size); };
-  const Timing timing = timer_.measure(
-      call,
-      {.warm_up = reference_warm_up, .calls = reference_calls, .enough_ms = reference_enough_ms});
+  const auto time_once = [&] {
+    return timer_.time([&] { oracle_.reference(contents.inputs, prepared.size); });
+  };
+  repeat(time_once, {.calls = reference_warm_up});
+  const TimeSummary timing =
+      summarize(repeat(time_once, {.calls = reference_calls, .enough_ms = reference_enough_ms}));
   prepared.reference_ms = timing.median_ms;
   SizeResult result;
   result.size = prepared.size;
@@ -219,7 +264,7 @@ SizeResult CudaDevice::judge_size(const Candidate& candidate, const JudgeRequest
   const Accuracy accuracy = check(oracle_, candidate, prepared, prepared.contents[0]);
   check(oracle_, candidate, prepared,
         prepared.contents[1]); // the same pointers: nothing may be remembered
-  const Timing timing = time(candidate, prepared, request, index);
+  const TimeSummary timing = time(candidate, prepared, request, index);
   SizeResult result;
   result.size = prepared.size;
   result.median_ms = timing.median_ms;
@@ -232,32 +277,19 @@ SizeResult CudaDevice::judge_size(const Candidate& candidate, const JudgeRequest
   return result;
 }
 
-/// As the judge calls it: output and workspace are allocated anew each time, inside the time.
-Timing CudaDevice::time(const Candidate& candidate, const Prepared& prepared,
-                        const JudgeRequest& request, std::size_t index) const {
-  const auto on_device = at::TensorOptions().device(oracle_.device());
-  const std::vector<const float*> pointers = prepared.pointers();
-  const auto allocate_output = [&] {
-    return at::empty(prepared.output_shape, on_device.dtype(at::kFloat));
-  };
-  const auto launch = [&](const at::Tensor& output) {
-    const auto bytes = static_cast<std::int64_t>(candidate.workspace_bytes(prepared.dims));
-    const at::Tensor workspace = at::empty({bytes}, on_device.dtype(at::kByte));
-    candidate.launch(pointers, output.data_ptr<float>(), prepared.dims, workspace.data_ptr());
-  };
-
-  TimingOptions options{.warm_up = warm_up, .calls = std::max(request.calls, 1)};
+/// On the contents that the last check has left in place.
+TimeSummary CudaDevice::time(const Candidate& candidate, const Prepared& prepared,
+                             const JudgeRequest& request, std::size_t index) const {
+  TimingOptions options{.calls = std::max(request.calls, 1)};
   if (request.stop_at_ms_ratio > 0 && index < request.best_ms.size()) {
     options.stop_above_ms = request.stop_at_ms_ratio * request.best_ms[index];
   }
-  const Timing timing = timer_.measure([&] { launch(allocate_output()); }, options);
-
-  const at::Tensor output = allocate_output(); // most likely where the timed calls wrote
-  output.view(at::kInt).fill_(poison_word);
-  launch(output);
-  check_cuda(cudaDeviceSynchronize(), "the call after the timed ones");
-  check_output(oracle_, output, prepared, prepared.contents[1]);
-  return timing;
+  reset_persisting_l2();
+  const TimedCandidate timed(oracle_, candidate, prepared, prepared.contents[1]);
+  const auto time_once = [&] { return timed.call(timer_); };
+  const std::vector<CallTime> calls = repeat(time_once, options);
+  settle_doubts(calls, time_once, oracle_.at_size(prepared.size));
+  return summarize(calls);
 }
 
 } // namespace

@@ -16,6 +16,7 @@ public:
   /// What the preparation found; its reference times, in the order of the request's sizes.
   virtual const PrepareResponse& description() const = 0;
   virtual JudgeResponse judge(const JudgeRequest& request) = 0;
+  virtual CompareResponse compare(const CompareRequest& request) = 0;
 };
 
 /// Thrown by the makers: the backend cannot be used; what() is one sentence.

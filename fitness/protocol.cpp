@@ -72,6 +72,14 @@ auto fields(const PrepareRequest&) {
                     Field{"input_seed", &T::input_seed}};
 }
 
+auto fields(const CardRates&) {
+  using T = CardRates;
+  return std::tuple{Field{"multiprocessors", &T::multiprocessors},
+                    Field{"clock_mhz", &T::clock_mhz},
+                    Field{"memory_clock_mhz", &T::memory_clock_mhz},
+                    Field{"bus_bits", &T::bus_bits}, Field{"l2_bytes", &T::l2_bytes}};
+}
+
 auto fields(const PrepareResponse&) {
   using T = PrepareResponse;
   return std::tuple{Field{"device_name", &T::device_name},
@@ -80,6 +88,8 @@ auto fields(const PrepareResponse&) {
                     Field{"torch_version", &T::torch_version},
                     Field{"reference_precision", &T::reference_precision},
                     Field{"reference", &T::reference},
+                    Field{"card", &T::card},
+                    Field{"conditions_missing", &T::conditions_missing},
                     Field{"error", &T::error}};
 }
 
@@ -97,6 +107,47 @@ auto fields(const JudgeRequest&) {
                     Field{"best_ms", &T::best_ms},
                     Field{"calls", &T::calls},
                     Field{"count_sizes", &T::count_sizes}};
+}
+
+auto fields(const Contender&) {
+  return std::tuple{Field{"id", &Contender::id}, Field{"library", &Contender::library}};
+}
+
+std::string_view name_of(const CompareRequest&) {
+  return "compare";
+}
+
+auto fields(const CompareRequest&) {
+  using T = CompareRequest;
+  return std::tuple{Field{"contenders", &T::contenders}, Field{"sizes", &T::sizes},
+                    Field{"blocks", &T::blocks}, Field{"cold_calls", &T::cold_calls}};
+}
+
+auto fields(const Conditions&) {
+  using T = Conditions;
+  return std::tuple{
+      Field{"sm_clock_mhz", &T::sm_clock_mhz},   Field{"memory_clock_mhz", &T::memory_clock_mhz},
+      Field{"temperature_c", &T::temperature_c}, Field{"power_w", &T::power_w},
+      Field{"throttled", &T::throttled},         Field{"slowed", &T::slowed}};
+}
+
+auto fields(const BlockTimes&) {
+  using T = BlockTimes;
+  return std::tuple{Field{"size", &T::size}, Field{"contenders_ms", &T::contenders_ms},
+                    Field{"reference_ms", &T::reference_ms}};
+}
+
+/// Without the conditions, which may be missing.
+auto fields(const Block&) {
+  return std::tuple{Field{"sizes", &Block::sizes}, Field{"repetitions", &Block::repetitions}};
+}
+
+auto fields(const CompareResponse&) {
+  using T = CompareResponse;
+  return std::tuple{Field{"verdict", &T::verdict}, Field{"detail", &T::detail},
+                    Field{"culprit", &T::culprit}, Field{"blocks", &T::blocks},
+                    Field{"cold_ms", &T::cold_ms}, Field{"empty_kernel_ms", &T::empty_kernel_ms},
+                    Field{"leaving", &T::leaving}};
 }
 
 auto fields(const LaunchCounts&) {
@@ -179,6 +230,34 @@ static void from_json(const json& object, Monomial& monomial) {
   read(object, monomial);
 }
 
+static void to_json(json& object, const CardRates& rates) {
+  write(object, rates);
+}
+static void from_json(const json& object, CardRates& rates) {
+  read(object, rates);
+}
+
+static void to_json(json& object, const Contender& contender) {
+  write(object, contender);
+}
+static void from_json(const json& object, Contender& contender) {
+  read(object, contender);
+}
+
+static void to_json(json& object, const Conditions& conditions) {
+  write(object, conditions);
+}
+static void from_json(const json& object, Conditions& conditions) {
+  read(object, conditions);
+}
+
+static void to_json(json& object, const BlockTimes& times) {
+  write(object, times);
+}
+static void from_json(const json& object, BlockTimes& times) {
+  read(object, times);
+}
+
 void to_json(json& object, const Problem& problem) {
   write(object, problem);
   object["folder"] = problem.folder.string();
@@ -232,6 +311,33 @@ void from_json(const json& object, JudgeRequest& request) {
   read(object, request);
 }
 
+void to_json(json& object, const CompareRequest& request) {
+  write(object, request);
+}
+void from_json(const json& object, CompareRequest& request) {
+  read(object, request);
+}
+
+void to_json(json& object, const Block& block) {
+  write(object, block);
+  if (block.conditions) {
+    object["conditions"] = *block.conditions;
+  }
+}
+void from_json(const json& object, Block& block) {
+  read(object, block);
+  const auto conditions = object.find("conditions");
+  block.conditions =
+      conditions == object.end() ? std::nullopt : std::optional(conditions->get<Conditions>());
+}
+
+void to_json(json& object, const CompareResponse& response) {
+  write(object, response);
+}
+void from_json(const json& object, CompareResponse& response) {
+  read(object, response);
+}
+
 void to_json(json& object, const LaunchCounts& counts) {
   write(object, counts);
 }
@@ -249,6 +355,12 @@ void from_json(const json& object, JudgeResponse& response) {
 void JudgeResponse::fail(Verdict verdict, std::string detail) {
   fitness = {.verdict = verdict, .detail = std::move(detail), .sizes = {}};
   counts.clear();
+}
+
+void CompareResponse::fail(Verdict failed, std::string why) {
+  *this = {};
+  verdict = failed;
+  detail = std::move(why);
 }
 
 namespace {

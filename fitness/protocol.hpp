@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -27,6 +28,15 @@ struct PrepareRequest {
   std::uint64_t input_seed = 0;
 };
 
+/// What bounds the card's speed, as its driver tells; 0: unknown.
+struct CardRates {
+  int multiprocessors = 0;
+  double clock_mhz = 0; // of the multiprocessors, at most
+  double memory_clock_mhz = 0;
+  int bus_bits = 0;
+  double l2_bytes = 0;
+};
+
 /// Answer to PrepareRequest, and what `evo doctor` shows.
 struct PrepareResponse {
   std::string device_name;           // "NVIDIA H200"; "CPU" for the model backend
@@ -35,6 +45,8 @@ struct PrepareResponse {
   std::string torch_version;         // "2.11.0"
   std::string reference_precision;   // "fp32" or "tf32": what the reference was found to compute in
   std::vector<SizeResult> reference; // reference_ms per size (CUDA only)
+  CardRates card;                    // CUDA only
+  std::string conditions_missing;    // why blocks come without conditions; empty: they have them
   std::string error;                 // not empty: the backend cannot be used; one sentence
 };
 
@@ -83,8 +95,57 @@ struct JudgeResponse {
   void fail(Verdict verdict, std::string detail);
 };
 
+struct Contender {
+  std::string id;      // genome id, for messages
+  std::string library; // shared object of nvcc's
+};
+
+/// Times several candidates and the reference against each other, interleaved (block_order.hpp).
+struct CompareRequest {
+  std::vector<Contender> contenders;
+  std::vector<int> sizes; // subset of the prepared ones
+  int blocks = 0;
+  int cold_calls = 0; // per contender and size, each after the L2 cache was flushed
+};
+
+/// How the card was when a block ended.
+struct Conditions {
+  double sm_clock_mhz = 0;
+  double memory_clock_mhz = 0;
+  double temperature_c = 0;
+  double power_w = 0;
+  std::vector<std::string> throttled; // the driver's reasons, in words
+  bool slowed = false;                // by heat or by the hardware, even after repetition
+};
+
+/// One block at one size, in ms: the two calls of each contender, and of the reference.
+struct BlockTimes {
+  int size = 0;
+  std::vector<std::vector<double>> contenders_ms;
+  std::vector<double> reference_ms;
+};
+
+struct Block {
+  std::vector<BlockTimes> sizes; // as the request has them
+  int repetitions = 0;           // of the block, because the card was slowed
+  std::optional<Conditions> conditions;
+};
+
+/// `blocks` are present exactly when the verdict is Ok.
+struct CompareResponse {
+  Verdict verdict = Verdict::Crash;
+  std::string detail;  // one sentence for a failure
+  std::string culprit; // id of the contender that failed; empty: the worker died or refused
+  std::vector<Block> blocks;
+  std::vector<std::vector<double>> cold_ms; // per contender and size, median; empty: not asked
+  double empty_kernel_ms = 0;               // median of a launch that does nothing; 0: unknown
+  bool leaving = false;                     // as JudgeResponse's
+
+  void fail(Verdict failed, std::string why);
+};
+
 /// Whatever may come after the preparation. On the wire {"ask": "judge", ...the request's fields}.
-using Request = std::variant<JudgeRequest>;
+using Request = std::variant<JudgeRequest, CompareRequest>;
 
 nlohmann::json encode(const Request& request);
 /// Throws nlohmann::json::exception or std::invalid_argument for what is no request.
@@ -102,6 +163,12 @@ void to_json(nlohmann::json& json, const PrepareResponse& response);
 void from_json(const nlohmann::json& json, PrepareResponse& response);
 void to_json(nlohmann::json& json, const JudgeRequest& request);
 void from_json(const nlohmann::json& json, JudgeRequest& request);
+void to_json(nlohmann::json& json, const CompareRequest& request);
+void from_json(const nlohmann::json& json, CompareRequest& request);
+void to_json(nlohmann::json& json, const Block& block);
+void from_json(const nlohmann::json& json, Block& block);
+void to_json(nlohmann::json& json, const CompareResponse& response);
+void from_json(const nlohmann::json& json, CompareResponse& response);
 void to_json(nlohmann::json& json, const LaunchCounts& counts);
 void from_json(const nlohmann::json& json, LaunchCounts& counts);
 void to_json(nlohmann::json& json, const JudgeResponse& response);

@@ -1,28 +1,10 @@
 #include "fitness/timer.hpp"
 
-#include <algorithm>
-#include <numeric>
+#include <chrono>
 
 #include "fitness/cuda_check.hpp"
 
 namespace evo {
-namespace {
-
-/// Linear between neighbours; `times` sorted and not empty.
-double quantile(const std::vector<double>& times, double q) {
-  const double place = q * static_cast<double>(times.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, times.size() - 1);
-  return std::lerp(times[below], times[above], place - static_cast<double>(below));
-}
-
-} // namespace
-
-Timing summarize(std::vector<double> times_ms) {
-  std::ranges::sort(times_ms);
-  return {quantile(times_ms, 0.5), quantile(times_ms, 0.75) - quantile(times_ms, 0.25),
-          static_cast<int>(times_ms.size())};
-}
 
 Timer::Timer() {
   check_cuda(cudaEventCreate(&start_), "cudaEventCreate");
@@ -34,31 +16,36 @@ Timer::~Timer() {
   cudaEventDestroy(stop_);
 }
 
-double Timer::time_ms(const std::function<void()>& call) const {
+CallTime Timer::time(const std::function<void()>& call) const {
+  using Clock = std::chrono::steady_clock;
+  using Milliseconds = std::chrono::duration<double, std::milli>;
+  const auto begin = Clock::now();
   check_cuda(cudaEventRecord(start_), "cudaEventRecord");
   call();
   check_cuda(cudaEventRecord(stop_), "cudaEventRecord");
+  check_cuda(cudaEventSynchronize(stop_), "a timed call");
+  const auto seen = Clock::now();
   check_cuda(cudaDeviceSynchronize(), "a timed call");
+  const auto idle = Clock::now();
+  check_cuda(cudaGetLastError(), "a timed call");
   float ms = 0;
   check_cuda(cudaEventElapsedTime(&ms, start_, stop_), "cudaEventElapsedTime");
-  return ms;
+  return {ms, Milliseconds(idle - begin).count(), Milliseconds(idle - seen).count()};
 }
 
-Timing Timer::measure(const std::function<void()>& call, const TimingOptions& options) const {
-  for (int i = 0; i < options.warm_up; ++i) {
-    time_ms(call);
-  }
-  std::vector<double> times;
-  double total = 0;
-  while (static_cast<int>(times.size()) < options.calls) {
-    times.push_back(time_ms(call));
-    total += times.back();
-    if ((times.size() >= 3 && summarize(times).median_ms > options.stop_above_ms) ||
-        (times.size() >= 10 && total > options.enough_ms)) {
+std::vector<CallTime> repeat(const std::function<CallTime()>& time_once,
+                             const TimingOptions& options) {
+  std::vector<CallTime> calls;
+  double total_ms = 0;
+  while (static_cast<int>(calls.size()) < options.calls) {
+    calls.push_back(time_once());
+    total_ms += calls.back().event_ms;
+    if ((calls.size() >= 3 && summarize(calls).median_ms > options.stop_above_ms) ||
+        (calls.size() >= 10 && total_ms > options.enough_ms)) {
       break;
     }
   }
-  return summarize(times);
+  return calls;
 }
 
 } // namespace evo

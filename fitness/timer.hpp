@@ -3,19 +3,15 @@
 
 #include <functional>
 #include <limits>
+#include <vector>
 
 #include <driver_types.h>
 
+#include "fitness/call_time.hpp"
+
 namespace evo {
 
-struct Timing {
-  double median_ms = 0;
-  double spread_ms = 0; // interquartile range
-  int calls = 0;
-};
-
 struct TimingOptions {
-  int warm_up = 0;
   int calls = 1;
   /// Ends early, after three calls, once the median is above this.
   double stop_above_ms = std::numeric_limits<double>::infinity();
@@ -31,18 +27,17 @@ public:
   Timer& operator=(const Timer&) = delete;
   ~Timer();
 
-  /// Each call stands between two events and is followed by a synchronisation of the device.
+  /// The call stands between two events and is followed by a synchronisation of the device.
   /// Whatever `call` throws passes through; a CUDA error is a Failure (LaunchError).
-  Timing measure(const std::function<void()>& call, const TimingOptions& options) const;
+  CallTime time(const std::function<void()>& call) const;
 
 private:
-  double time_ms(const std::function<void()>& call) const;
-
   cudaEvent_t start_ = nullptr;
   cudaEvent_t stop_ = nullptr;
 };
 
-/// Median and interquartile range.
-Timing summarize(std::vector<double> times_ms);
+/// Calls `time_once` as often as the options say.
+std::vector<CallTime> repeat(const std::function<CallTime()>& time_once,
+                             const TimingOptions& options);
 
 } // namespace evo

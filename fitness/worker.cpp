@@ -100,11 +100,16 @@ int serve(Channel& channel) {
     return 0;
   }
   channel.send(device->description());
-  const auto answer = [&](const JudgeRequest& request) {
-    return send(channel, device->judge(request));
+  struct Answer {
+    Channel& channel;
+    Device& device;
+    bool operator()(const JudgeRequest& request) { return send(channel, device.judge(request)); }
+    bool operator()(const CompareRequest& request) {
+      return send(channel, device.compare(request));
+    }
   };
   while (const auto request = channel.receive()) {
-    if (!std::visit(answer, decode_request(*request))) {
+    if (!std::visit(Answer{channel, *device}, decode_request(*request))) {
       break;
     }
   }

@@ -98,6 +98,10 @@ JudgeResponse WorkerClient::judge(const JudgeRequest& request, std::stop_token s
   return ask<JudgeResponse>(request, deadlines_.judge, std::move(stop));
 }
 
+CompareResponse WorkerClient::compare(const CompareRequest& request, std::stop_token stop) {
+  return ask<CompareResponse>(request, deadlines_.judge, std::move(stop));
+}
+
 template <typename Response>
 Response WorkerClient::ask(const Request& request, std::chrono::milliseconds deadline,
                            std::stop_token stop) {

@@ -32,6 +32,9 @@ public:
   /// Throws std::runtime_error with prepare()'s error when there is no worker to be had.
   JudgeResponse judge(const JudgeRequest& request, std::stop_token stop = {});
 
+  /// Likewise. `culprit` stays empty where the worker died of one of the contenders.
+  CompareResponse compare(const CompareRequest& request, std::stop_token stop = {});
+
   int restarts() const { return starts_ > 1 ? starts_ - 1 : 0; }
 
 private:

@@ -2,14 +2,14 @@
 
 #include <utility>
 
+#include "population/duel.hpp"
+
 namespace evo {
 namespace {
 
 constexpr int screening_calls = 7;
-constexpr int full_calls = 50;
 constexpr double least_gain = 1.005;   // of a screening: less is noise, not worth confirming
 constexpr double hopeless_ratio = 1.3; // times the incumbent's: three calls say enough
-constexpr double close_call = 1.1;     // speed-ups nearer than this are compared afresh
 
 std::vector<double> medians(const Fitness& fitness) {
   std::vector<double> result;
@@ -17,6 +17,30 @@ std::vector<double> medians(const Fitness& fitness) {
     result.push_back(size.median_ms);
   }
   return result;
+}
+
+/// In time alone: speed-ups of two workers differ by how they timed the reference.
+bool challenges(const Fitness& candidate, const Fitness& incumbent) {
+  if (!candidate.ok() || candidate.sizes.size() != incumbent.sizes.size()) {
+    return candidate.ok();
+  }
+  std::vector<SizeResult> over_incumbent = candidate.sizes;
+  for (std::size_t i = 0; i < over_incumbent.size(); ++i) {
+    over_incumbent[i].reference_ms = incumbent.sizes[i].median_ms;
+  }
+  return geometric_mean_speedup(over_incumbent) > least_gain;
+}
+
+Contender contender(const std::string& id, const Built& built) {
+  return {.id = id, .library = built.library.string()};
+}
+
+/// The incumbent's times beside the challenger's, whose reference both share.
+Fitness refreshed(const Fitness& challenger, const std::vector<Block>& blocks, Fitness incumbent) {
+  for (std::size_t i = 0; i < incumbent.sizes.size(); ++i) {
+    incumbent.sizes[i].reference_ms = challenger.sizes[i].reference_ms;
+  }
+  return with_times(std::move(incumbent), blocks, 0);
 }
 
 } // namespace
@@ -54,33 +78,44 @@ std::variant<Built, BuildFailure> CudaEvaluator::build(const Genome& genome, std
 
 Judgement CudaEvaluator::judge(const Genome& genome, const Built& built, const Incumbent* incumbent,
                                std::stop_token stop) {
-  Judgement judgement{.fitness = measure(genome.id, built, screening_calls, incumbent, stop),
+  Judgement judgement{.fitness = screen(genome.id, built, incumbent, stop),
                       .incumbent = {},
                       .confirmed = incumbent == nullptr};
-  const bool challenger = judgement.fitness.ok() && incumbent != nullptr &&
-                          judgement.fitness.speedup > least_gain * incumbent->fitness.speedup;
-  if (!challenger) {
-    return judgement;
-  }
-  judgement.fitness = measure(genome.id, built, full_calls, nullptr, stop);
-  judgement.confirmed = true;
-  if (judgement.fitness.speedup < close_call * incumbent->fitness.speedup) {
-    Fitness again = measure(incumbent->id, incumbent->built, full_calls, nullptr, stop);
-    if (again.ok()) {
-      judgement.incumbent = std::move(again);
-    }
+  if (incumbent != nullptr && challenges(judgement.fitness, incumbent->fitness)) {
+    challenge(judgement, contender(genome.id, built), *incumbent, stop);
   }
   return judgement;
 }
 
+/// A challenger becomes the elite when it is the faster one by the test; an incumbent that fails
+/// beside it is one no longer.
+void CudaEvaluator::challenge(Judgement& judgement, const Contender& challenger,
+                              const Incumbent& incumbent, std::stop_token stop) {
+  Duel result = duel(*worker_, contender(incumbent.id, incumbent.built), challenger, sizes_, stop);
+  if (result.verdict == Verdict::Ok) {
+    judgement.incumbent = refreshed(judgement.fitness, result.blocks, incumbent.fitness);
+    judgement.fitness = with_times(std::move(judgement.fitness), result.blocks, 1);
+    judgement.confirmed = result.decision == Decision::Faster;
+    return;
+  }
+  Fitness failure{.verdict = result.verdict, .detail = std::move(result.detail), .sizes = {}};
+  failure.measured = true;
+  if (result.culprit == incumbent.id) {
+    judgement.incumbent = std::move(failure);
+    judgement.confirmed = true;
+  } else {
+    judgement.fitness = std::move(failure);
+  }
+}
+
 /// With an incumbent, timing may give up.
-Fitness CudaEvaluator::measure(const std::string& id, const Built& built, int calls,
-                               const Incumbent* incumbent, std::stop_token stop) {
+Fitness CudaEvaluator::screen(const std::string& id, const Built& built, const Incumbent* incumbent,
+                              std::stop_token stop) {
   JudgeRequest request;
   request.library = built.library.string();
   request.id = id;
   request.sizes = sizes_;
-  request.calls = calls;
+  request.calls = screening_calls;
   if (incumbent != nullptr) {
     request.stop_at_ms_ratio = hopeless_ratio;
     request.best_ms = medians(incumbent->fitness);

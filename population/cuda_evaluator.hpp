@@ -13,9 +13,8 @@ namespace evo {
 std::variant<Kernel, BuildFailure> parse_gate(const Genome& genome, const Target& target,
                                               Gates gates = Gates::All);
 
-/// Screens with a few calls, and gives up on what is far from the incumbent. A challenger is
-/// measured again with as many calls as the outside judge makes, and on a close call the incumbent
-/// beside it.
+/// Screens with a few calls, and gives up on what is far from the incumbent. What looks faster than
+/// the incumbent is timed against it, interleaved, until a sequential test decides.
 class CudaEvaluator : public Evaluator {
 public:
   CudaEvaluator(Builder builder, std::unique_ptr<WorkerClient> worker, Target target,
@@ -27,8 +26,10 @@ public:
                   std::stop_token stop) override;
 
 private:
-  Fitness measure(const std::string& id, const Built& built, int calls, const Incumbent* incumbent,
-                  std::stop_token stop);
+  Fitness screen(const std::string& id, const Built& built, const Incumbent* incumbent,
+                 std::stop_token stop);
+  void challenge(Judgement& judgement, const Contender& challenger, const Incumbent& incumbent,
+                 std::stop_token stop);
 
   Builder builder_;
   std::unique_ptr<WorkerClient> worker_;

@@ -32,9 +32,9 @@ struct Incumbent {
 
 struct Judgement {
   Fitness fitness;
-  /// The incumbent's, where it was timed again beside a challenger.
+  /// The incumbent's, where it was timed again beside a challenger. A failure dethrones it.
   std::optional<Fitness> incumbent;
-  /// False: a screening's few calls, which rank a candidate and make no elite.
+  /// False: nothing shows yet that it is faster than the incumbent; it ranks, and makes no elite.
   bool confirmed = true;
 };
 

@@ -320,7 +320,8 @@ void Pipeline::Graph::measure(Candidate& candidate) {
     incumbent_->fitness = std::move(*judgement.incumbent);
   }
   if (individual.fitness.ok() && judgement.confirmed &&
-      (!incumbent_ || individual.fitness.speedup > incumbent_->fitness.speedup)) {
+      (!incumbent_ || !incumbent_->fitness.ok() ||
+       individual.fitness.speedup > incumbent_->fitness.speedup)) {
     individual.elite = true;
     incumbent_ = {individual.genome.id, candidate.built, individual.fitness};
     events_.better(individual);

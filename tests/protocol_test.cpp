@@ -84,11 +84,47 @@ TEST(Protocol, RequestsAndResponsesTravel) {
   expect_round_trip(judged);
 }
 
+TEST(Protocol, AComparisonTravelsWithAndWithoutConditions) {
+  CompareRequest request;
+  request.contenders = {{.id = "a", .library = "/cache/a.so"},
+                        {.id = "b", .library = "/cache/b.so"}};
+  request.blocks = 4;
+  expect_round_trip(request);
+
+  CompareResponse response;
+  response.verdict = Verdict::Ok;
+  const Block block{
+      .sizes = {{.size = 64, .contenders_ms = {{1, 2}, {3, 4}}, .reference_ms = {5, 6}}},
+      .repetitions = 0,
+      .conditions = {}};
+  response.blocks = {block, block};
+  response.blocks[1].repetitions = 2;
+  response.blocks[1].conditions = Conditions{.sm_clock_mhz = 1980, .throttled = {"power cap"}};
+  const CompareResponse arrived = travelled(response);
+  EXPECT_EQ(arrived.blocks.at(0).sizes.at(0).contenders_ms.at(1).at(1), 4);
+  EXPECT_FALSE(arrived.blocks.at(0).conditions);
+  EXPECT_EQ(arrived.blocks.at(1).conditions->sm_clock_mhz, 1980);
+  expect_round_trip(response);
+}
+
+TEST(Protocol, AFailedComparisonHasNoBlocks) {
+  CompareResponse response;
+  response.verdict = Verdict::Ok;
+  response.blocks.resize(3);
+  response.fail(Verdict::Suspicious, "too fast");
+  EXPECT_EQ(response.verdict, Verdict::Suspicious);
+  EXPECT_TRUE(response.blocks.empty());
+}
+
 TEST(Protocol, ARequestArrivesAsItsKind) {
   JudgeRequest judge;
   judge.id = "a";
   const Request arrived = decode_request(json::parse(encode(judge).dump()));
   EXPECT_EQ(std::get<JudgeRequest>(arrived).id, "a");
+  CompareRequest comparison;
+  comparison.blocks = 3;
+  const Request other = decode_request(json::parse(encode(comparison).dump()));
+  EXPECT_EQ(std::get<CompareRequest>(other).blocks, 3);
   EXPECT_THROW(decode_request({{"ask", "sing"}}), std::invalid_argument);
   EXPECT_THROW(decode_request(json::object()), json::exception);
 }

@@ -64,6 +64,17 @@ REMEMBER = """  static const float *seen = nullptr;
   return cudaMemcpyAsync(kept, Y, bytes, cudaMemcpyDeviceToDevice, stream);
 """
 
+ON_ANOTHER_STREAM = """  static const cudaStream_t other = [] {
+    cudaStream_t made;
+    cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking);
+    return made;
+  }();
+  for (int i = 0; i < 200; ++i) {
+    multiply<<<n, c, 0, other>>>(W, X, Y, partial, n, c);
+  }
+  return cudaGetLastError();
+"""
+
 # name: (text, its replacement, verdict, part of the detail, whether the worker leaves)
 ZOO = {
     "right": ("", "", "ok", "", False),
@@ -93,6 +104,9 @@ ZOO = {
     "remembers": (BEFORE_LAUNCH, REMEMBER + BEFORE_LAUNCH, "wrong answer", "n = 257", False),
     "works five times": (BEFORE_LAUNCH, "  static int calls = 0;\n  if (n > 200 && ++calls > 5) return "
                          "cudaSuccess;\n" + BEFORE_LAUNCH, "unwritten output", "", False),
+    "works on another stream": (BEFORE_LAUNCH, ON_ANOTHER_STREAM + BEFORE_LAUNCH, "suspicious",
+                                "keep the device busy", False),
+    "sleeps in the launcher": (BEFORE_LAUNCH, "  usleep(2000);\n" + BEFORE_LAUNCH, "ok", "", False),
     "block too large": ("<<<n, c,", "<<<n, 2048,", "launch error", "cudaErrorInvalid", False),
     "illegal address": (STORE, STORE + " Y[(size_t)1 << 45] = 0;", "launch error", "illegal", True),
     "trap": (STORE, STORE + ' asm volatile("trap;");', "launch error", "", True),
@@ -132,6 +146,11 @@ class Worker:
     def judge(self, library, **options):
         return self.ask({"ask": "judge", "library": library, "id": library, "sizes": SIZES, "stop_at_ms_ratio": 0,
                          "best_ms": [], "calls": 10, "count_sizes": []} | options)
+
+    def compare(self, *libraries, **options):
+        contenders = [{"id": library, "library": library} for library in libraries]
+        return self.ask({"ask": "compare", "contenders": contenders, "sizes": SIZES, "blocks": 4,
+                         "cold_calls": 0} | options)
 
     def end(self):
         os.close(self.requests)
@@ -173,6 +192,31 @@ def check(name, answer, verbose, seconds):
     return [f"{name}: {complaint}, got {answer}" for complaint in wrong]
 
 
+def check_comparisons(worker, libraries, verbose):
+    right = libraries["right"]
+    answer = worker.compare(right, right, cold_calls=10)
+    if verbose:
+        print(json.dumps(answer))
+    wrong = []
+    if answer["verdict"] != "ok" or len(answer["blocks"]) != 4:
+        wrong.append("a kernel could not be compared with itself")
+    for block in answer["blocks"]:
+        for size in block["sizes"]:
+            times = size["contenders_ms"] + [size["reference_ms"]]
+            if len(times) != 3 or any(len(calls) != 2 or min(calls) <= 0 for calls in times):
+                wrong.append(f"odd times: {size}")
+    if [len(sizes) for sizes in answer["cold_ms"]] != [2, 2] or not answer["empty_kernel_ms"] > 0:
+        wrong.append("cold times or the empty kernel's are missing")
+    for name, verdict in (("works on another stream", "suspicious"),
+                          ("works five times", "unwritten output"),
+                          ("changes an input it has used", "touched input"),
+                          ("wrong", "wrong answer")):
+        answer = worker.compare(right, libraries[name])
+        if answer["verdict"] != verdict or answer["culprit"] != libraries[name] or answer["blocks"]:
+            wrong.append(f"{name}: compared as {answer}")
+    return wrong
+
+
 def main():
     program, verbose = sys.argv[1], "--verbose" in sys.argv
     worker = Worker(program)
@@ -196,6 +240,7 @@ def main():
         slow = worker.judge(libraries["right"], stop_at_ms_ratio=1.5, best_ms=[1e-6, 1e-6])
         if [size["calls"] for size in slow["fitness"]["sizes"]] != [3, 3]:
             failures.append(f"a slow candidate was not stopped early: {slow}")
+        failures += check_comparisons(worker, libraries, verbose)
     worker.end()
     print("\n".join(failures) or f"{len(ZOO)} kernels judged as they should be")
     return 1 if failures else 0

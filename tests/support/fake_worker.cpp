@@ -1,4 +1,6 @@
-// A worker without a device: what a request asks it to judge is what it does.
+// A worker without a device: what a request asks it to judge is what it does. A library called
+// "4 then 3.9" takes 4 ms when it is judged and 3.9 ms when it is compared; "4 then suspicious" is
+// found out there.
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
@@ -66,6 +68,64 @@ void misbehave(const std::string& how) {
   }
 }
 
+/// The words of "4 then 3.9".
+std::pair<std::string, std::string> judged_then_compared(const std::string& library) {
+  const std::string then = " then ";
+  const auto at = library.find(then);
+  return at == std::string::npos
+             ? std::pair{library, library}
+             : std::pair{library.substr(0, at), library.substr(at + then.size())};
+}
+
+bool is_time(const std::string& words) {
+  return !words.empty() && words.find_first_not_of("0123456789.") == std::string::npos;
+}
+
+void judge(const evo::JudgeRequest& request) {
+  const std::string words = judged_then_compared(request.library).first;
+  if (!is_time(words)) {
+    misbehave(words);
+    return;
+  }
+  evo::JudgeResponse response;
+  response.fitness.verdict = Verdict::Ok;
+  response.fitness.measured = true;
+  for (const int size : request.sizes) {
+    response.fitness.sizes.push_back(
+        {.size = size, .median_ms = std::stod(words), .reference_ms = 4});
+  }
+  response.fitness.speedup = evo::geometric_mean_speedup(response.fitness.sizes);
+  write_line(json(response).dump());
+}
+
+void compare(const evo::CompareRequest& request) {
+  evo::CompareResponse response;
+  response.verdict = Verdict::Ok;
+  for (int i = 0; i < request.blocks; ++i) {
+    evo::Block block;
+    for (const int size : request.sizes) {
+      evo::BlockTimes times{.size = size, .contenders_ms = {}, .reference_ms = {4, 4}};
+      for (const evo::Contender& contender : request.contenders) {
+        const std::string words = judged_then_compared(contender.library).second;
+        if (words == "crash") {
+          misbehave(words);
+        }
+        if (!is_time(words)) {
+          response.fail(*evo::verdict_from(words), "found out");
+          response.culprit = contender.id;
+          write_line(json(response).dump());
+          return;
+        }
+        const double ms = std::stod(words) * (1 + 1e-4 * (i % 3)); // some noise
+        times.contenders_ms.push_back({ms, ms});
+      }
+      block.sizes.push_back(std::move(times));
+    }
+    response.blocks.push_back(std::move(block));
+  }
+  write_line(json(response).dump());
+}
+
 /// Dies in as many preparations as the file named by EVO_FAKE_DEATHS says, counting it down.
 void maybe_die() {
   const char* file = std::getenv("EVO_FAKE_DEATHS");
@@ -89,6 +149,10 @@ int main() {
   write_line(json(prepared).dump());
   for (std::string line = read_line(); !line.empty(); line = read_line()) {
     const evo::Request asked = evo::decode_request(json::parse(line));
-    misbehave(std::get<evo::JudgeRequest>(asked).library);
+    if (const auto* comparison = std::get_if<evo::CompareRequest>(&asked)) {
+      compare(*comparison);
+    } else {
+      judge(std::get<evo::JudgeRequest>(asked));
+    }
   }
 }

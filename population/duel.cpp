@@ -1,0 +1,48 @@
+#include "population/duel.hpp"
+
+#include <iterator>
+#include <utility>
+
+#include "fitness/block_statistics.hpp"
+#include "fitness/call_time.hpp"
+
+namespace evo {
+
+Duel duel(WorkerClient& worker, const Contender& incumbent, const Contender& challenger,
+          const std::vector<int>& sizes, std::stop_token stop) {
+  CompareRequest request;
+  request.contenders = {incumbent, challenger};
+  request.sizes = sizes;
+  request.blocks = SequentialTest::look_step;
+  Duel result;
+  SequentialTest test;
+  while (result.decision == Decision::Undecided) {
+    CompareResponse response = worker.compare(request, stop);
+    if (response.verdict != Verdict::Ok) {
+      result.verdict = response.verdict;
+      result.detail = std::move(response.detail);
+      result.culprit = std::move(response.culprit);
+      return result;
+    }
+    for (Block& block : response.blocks) {
+      test.add(log_ratio(block, 0, 1));
+      result.blocks.push_back(std::move(block));
+    }
+    result.decision = test.decision();
+  }
+  result.estimate = test.estimate();
+  return result;
+}
+
+Fitness with_times(Fitness fitness, const std::vector<Block>& blocks, std::size_t contender) {
+  for (std::size_t i = 0; i < fitness.sizes.size(); ++i) {
+    const TimeSummary times = summarize(times_ms(blocks, contender, i));
+    fitness.sizes[i].median_ms = times.median_ms;
+    fitness.sizes[i].spread_ms = times.spread_ms;
+    fitness.sizes[i].calls = times.calls;
+  }
+  fitness.speedup = geometric_mean_speedup(fitness.sizes);
+  return fitness;
+}
+
+} // namespace evo

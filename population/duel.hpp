@@ -1,0 +1,31 @@
+// Two kernels timed against each other until it is clear which one to keep.
+#pragma once
+
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "fitness/fitness.hpp"
+#include "fitness/sequential_test.hpp"
+#include "fitness/worker_client.hpp"
+
+namespace evo {
+
+struct Duel {
+  Verdict verdict = Verdict::Ok; // otherwise the one of a contender that failed meanwhile
+  std::string detail;
+  std::string culprit; // its id; empty: not known which
+  Decision decision = Decision::Undecided;
+  Estimate estimate;         // the challenger's speed over the incumbent's
+  std::vector<Block> blocks; // the incumbent is contender 0, the challenger 1
+};
+
+/// Asks for blocks until the sequential test decides. A stop is Hang, "stopped", as the worker
+/// client has it.
+Duel duel(WorkerClient& worker, const Contender& incumbent, const Contender& challenger,
+          const std::vector<int>& sizes, std::stop_token stop);
+
+/// `fitness` with the medians of the contender's calls in place of its times, for the same sizes.
+Fitness with_times(Fitness fitness, const std::vector<Block>& blocks, std::size_t contender);
+
+} // namespace evo

@@ -1,0 +1,118 @@
+// What the judge decides from what the worker answers; the worker is a fake one.
+#include "population/cuda_evaluator.hpp"
+
+#include <gmock/gmock.h>
+
+#include "population/duel.hpp"
+
+namespace evo {
+namespace {
+
+using testing::DoubleNear;
+using testing::HasSubstr;
+
+constexpr int sizes_count = 2;
+const std::vector<int> sizes{64, 65};
+
+Built built(const std::string& behaviour) {
+  return {.library = behaviour, .binary_digest = {}, .kernels = {}, .probe_sizes = {}};
+}
+
+Genome genome(const std::string& id) {
+  return {.id = id, .seed = {}, .trail = {}, .source = {}};
+}
+
+class CudaEvaluatorTest : public testing::Test {
+protected:
+  Judgement judge(const std::string& behaviour, const Incumbent* incumbent) {
+    return evaluator_.judge(genome("challenger"), built(behaviour), incumbent, {});
+  }
+
+  /// An incumbent that took `screened_ms` when it was judged.
+  Incumbent incumbent(const std::string& behaviour) {
+    return {"incumbent", built(behaviour), judge(behaviour, nullptr).fitness};
+  }
+
+  static Builder builder() {
+    return Builder({.nvcc = Builder::find_nvcc(), .arch = "sm_86", .cache = "/nonexistent"});
+  }
+
+  CudaEvaluator evaluator_{
+      builder(),
+      std::make_unique<WorkerClient>(EVO_FAKE_WORKER, PrepareRequest{}, WorkerDeadlines{}),
+      *Target::find("sm_86"), sizes};
+};
+
+TEST_F(CudaEvaluatorTest, TheFirstIsTheEliteByItsScreening) {
+  const Judgement judgement = judge("4", nullptr);
+  EXPECT_TRUE(judgement.confirmed);
+  EXPECT_EQ(judgement.fitness.speedup, 1);
+}
+
+TEST_F(CudaEvaluatorTest, WhatIsNoFasterIsOnlyScreened) {
+  const Incumbent best = incumbent("4");
+  for (const char* behaviour : {"4 then crash", "5 then crash", "3.99 then crash"}) {
+    const Judgement judgement = judge(behaviour, &best);
+    EXPECT_EQ(judgement.fitness.verdict, Verdict::Ok) << behaviour;
+    EXPECT_FALSE(judgement.confirmed) << behaviour;
+    EXPECT_FALSE(judgement.incumbent) << behaviour;
+  }
+}
+
+TEST_F(CudaEvaluatorTest, AFasterChallengerIsConfirmedByItsBlocks) {
+  const Incumbent best = incumbent("4 then 4.2");
+  const Judgement judgement = judge("3.9 then 4", &best);
+  EXPECT_TRUE(judgement.confirmed);
+  ASSERT_EQ(judgement.fitness.sizes.size(), sizes_count);
+  EXPECT_THAT(judgement.fitness.sizes[1].median_ms, DoubleNear(4, 0.01));
+  EXPECT_EQ(judgement.fitness.sizes[1].calls, 2 * SequentialTest::look_step);
+  ASSERT_TRUE(judgement.incumbent);
+  EXPECT_THAT(judgement.incumbent->sizes[1].median_ms, DoubleNear(4.2, 0.01));
+  EXPECT_GT(judgement.fitness.speedup, judgement.incumbent->speedup);
+}
+
+TEST_F(CudaEvaluatorTest, AChallengerThatOnlyLookedFasterIsNot) {
+  const Incumbent best = incumbent("4");
+  const Judgement judgement = judge("3.9 then 4", &best);
+  EXPECT_EQ(judgement.fitness.verdict, Verdict::Ok);
+  EXPECT_FALSE(judgement.confirmed);
+  EXPECT_THAT(judgement.fitness.speedup, DoubleNear(1, 0.01)) << "what the blocks say";
+}
+
+TEST_F(CudaEvaluatorTest, AChallengerFoundOutInTheDuelIsAFailure) {
+  const Incumbent best = incumbent("4");
+  const Judgement judgement = judge("3 then suspicious", &best);
+  EXPECT_EQ(judgement.fitness.verdict, Verdict::Suspicious);
+  EXPECT_EQ(judgement.fitness.detail, "found out");
+  EXPECT_TRUE(judgement.fitness.sizes.empty());
+  EXPECT_FALSE(judgement.confirmed);
+  EXPECT_FALSE(judgement.incumbent);
+}
+
+TEST_F(CudaEvaluatorTest, ADeathInTheDuelIsTheChallengers) {
+  const Incumbent best = incumbent("4");
+  const Judgement judgement = judge("3 then crash", &best);
+  EXPECT_EQ(judgement.fitness.verdict, Verdict::Crash);
+  EXPECT_THAT(judgement.fitness.detail, HasSubstr("signal 11"));
+  EXPECT_EQ(judge("4", nullptr).fitness.verdict, Verdict::Ok) << "there is a new worker";
+}
+
+TEST_F(CudaEvaluatorTest, AnIncumbentFoundOutInTheDuelIsDethroned) {
+  const Incumbent best = incumbent("4 then wrong answer");
+  const Judgement judgement = judge("3 then 3", &best);
+  EXPECT_EQ(judgement.fitness.verdict, Verdict::Ok);
+  EXPECT_TRUE(judgement.confirmed);
+  ASSERT_TRUE(judgement.incumbent);
+  EXPECT_EQ(judgement.incumbent->verdict, Verdict::WrongAnswer);
+}
+
+TEST(Duel, AKernelDoesNotBeatItself) {
+  WorkerClient worker(EVO_FAKE_WORKER, {}, WorkerDeadlines{});
+  const Contender same{.id = "a", .library = "4"};
+  const Duel result = duel(worker, same, same, sizes, {});
+  EXPECT_EQ(result.decision, Decision::NotFaster);
+  EXPECT_THAT(result.estimate.ratio, DoubleNear(1, 1e-9));
+}
+
+} // namespace
+} // namespace evo
