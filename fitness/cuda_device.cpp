@@ -181,6 +181,7 @@ void CudaDevice::describe() {
   description_.driver = version_text(driver);
   description_.torch_version = TORCH_VERSION;
   description_.card = card_rates();
+  description_.card.clock_mhz = std::max(description_.card.clock_mhz, nvml_.most_sm_clock_mhz());
   description_.conditions_missing = nvml_.missing();
 }
 

@@ -75,6 +75,10 @@ std::optional<Conditions> Nvml::read() const {
   return now;
 }
 
+double Nvml::most_sm_clock_mhz() const {
+  return card_ == nullptr ? 0 : query<unsigned>("nvmlDeviceGetMaxClockInfo", sm_clock);
+}
+
 template <typename Function> Function* Nvml::symbol(const char* name) const {
   return reinterpret_cast<Function*>(dlsym(library_, name));
 }

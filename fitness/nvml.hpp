@@ -21,6 +21,8 @@ public:
   const std::string& missing() const { return missing_; }
   /// Now. What cannot be read stays 0; nullopt without the library.
   std::optional<Conditions> read() const;
+  /// The highest that the card may ever reach, above what its data sheet calls boost; 0: unknown.
+  double most_sm_clock_mhz() const;
 
 private:
   template <typename Function> Function* symbol(const char* name) const;

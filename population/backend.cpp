@@ -56,8 +56,9 @@ OpenBackend open_backend(const Options& options, const Problem& problem, std::st
     if (prepared.error.empty()) {
       const std::string target = options.target.empty() ? prepared.arch : options.target;
       BackendInfo info = describe(Backend::Cuda, prepared, target, nvcc);
-      auto evaluator = std::make_unique<CudaEvaluator>(builder(info.target), std::move(worker),
-                                                       info.target, problem.sizes);
+      auto evaluator = std::make_unique<CudaEvaluator>(
+          builder(info.target), std::move(worker), info.target, problem.sizes,
+          Floor(problem, prepared.card, prepared.arch));
       return {std::move(info), std::move(evaluator)};
     }
     if (options.backend == BackendChoice::Cuda || options.device) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "population/duel.hpp"
+#include "population/individual.hpp"
 
 namespace evo {
 namespace {
@@ -31,6 +32,12 @@ bool challenges(const Fitness& candidate, const Fitness& incumbent) {
   return geometric_mean_speedup(over_incumbent) > least_gain;
 }
 
+Fitness failed(Verdict verdict, std::string detail) {
+  Fitness fitness{.verdict = verdict, .detail = std::move(detail), .sizes = {}};
+  fitness.measured = true;
+  return fitness;
+}
+
 Contender contender(const std::string& id, const Built& built) {
   return {.id = id, .library = built.library.string()};
 }
@@ -55,9 +62,9 @@ std::variant<Kernel, BuildFailure> parse_gate(const Genome& genome, const Target
 }
 
 CudaEvaluator::CudaEvaluator(Builder builder, std::unique_ptr<WorkerClient> worker, Target target,
-                             std::vector<int> sizes)
+                             std::vector<int> sizes, Floor floor)
     : builder_(std::move(builder)), worker_(std::move(worker)), target_(std::move(target)),
-      sizes_(std::move(sizes)) {}
+      sizes_(std::move(sizes)), floor_(std::move(floor)) {}
 
 std::variant<Built, BuildFailure> CudaEvaluator::build(const Genome& genome, std::stop_token stop,
                                                        Gates gates) const {
@@ -82,24 +89,25 @@ Judgement CudaEvaluator::judge(const Genome& genome, const Built& built, const I
                       .incumbent = {},
                       .confirmed = incumbent == nullptr};
   if (incumbent != nullptr && challenges(judgement.fitness, incumbent->fitness)) {
-    challenge(judgement, contender(genome.id, built), *incumbent, stop);
+    challenge(judgement, genome.id, built, *incumbent, stop);
   }
   return judgement;
 }
 
 /// A challenger becomes the elite when it is the faster one by the test; an incumbent that fails
 /// beside it is one no longer.
-void CudaEvaluator::challenge(Judgement& judgement, const Contender& challenger,
+void CudaEvaluator::challenge(Judgement& judgement, const std::string& id, const Built& built,
                               const Incumbent& incumbent, std::stop_token stop) {
-  Duel result = duel(*worker_, contender(incumbent.id, incumbent.built), challenger, sizes_, stop);
+  Duel result =
+      duel(*worker_, contender(incumbent.id, incumbent.built), contender(id, built), sizes_, stop);
   if (result.verdict == Verdict::Ok) {
     judgement.incumbent = refreshed(judgement.fitness, result.blocks, incumbent.fitness);
-    judgement.fitness = with_times(std::move(judgement.fitness), result.blocks, 1);
-    judgement.confirmed = result.decision == Decision::Faster;
+    judgement.fitness =
+        within_floor(with_times(std::move(judgement.fitness), result.blocks, 1), built);
+    judgement.confirmed = judgement.fitness.ok() && result.decision == Decision::Faster;
     return;
   }
-  Fitness failure{.verdict = result.verdict, .detail = std::move(result.detail), .sizes = {}};
-  failure.measured = true;
+  Fitness failure = failed(result.verdict, std::move(result.detail));
   if (result.culprit == incumbent.id) {
     judgement.incumbent = std::move(failure);
     judgement.confirmed = true;
@@ -120,7 +128,14 @@ Fitness CudaEvaluator::screen(const std::string& id, const Built& built, const I
     request.stop_at_ms_ratio = hopeless_ratio;
     request.best_ms = medians(incumbent->fitness);
   }
-  return worker_->judge(request, stop).fitness;
+  return within_floor(worker_->judge(request, stop).fitness, built);
+}
+
+/// What is faster than the card can multiply is quarantined, whatever its results look like.
+Fitness CudaEvaluator::within_floor(Fitness fitness, const Built& built) const {
+  std::string complaint =
+      below_floor(fitness.sizes, floor_, precision_class(products_of(built.kernels)));
+  return complaint.empty() ? std::move(fitness) : failed(Verdict::Suspicious, std::move(complaint));
 }
 
 } // namespace evo

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "fitness/floor.hpp"
 #include "fitness/worker_client.hpp"
 #include "population/evaluator.hpp"
 
@@ -14,11 +15,12 @@ std::variant<Kernel, BuildFailure> parse_gate(const Genome& genome, const Target
                                               Gates gates = Gates::All);
 
 /// Screens with a few calls, and gives up on what is far from the incumbent. What looks faster than
-/// the incumbent is timed against it, interleaved, until a sequential test decides.
+/// the incumbent is timed against it, interleaved, until a sequential test decides. Nobody is
+/// faster than the card can be.
 class CudaEvaluator : public Evaluator {
 public:
   CudaEvaluator(Builder builder, std::unique_ptr<WorkerClient> worker, Target target,
-                std::vector<int> sizes);
+                std::vector<int> sizes, Floor floor);
 
   std::variant<Built, BuildFailure> build(const Genome& genome, std::stop_token stop,
                                           Gates gates) const override;
@@ -28,13 +30,15 @@ public:
 private:
   Fitness screen(const std::string& id, const Built& built, const Incumbent* incumbent,
                  std::stop_token stop);
-  void challenge(Judgement& judgement, const Contender& challenger, const Incumbent& incumbent,
-                 std::stop_token stop);
+  Fitness within_floor(Fitness fitness, const Built& built) const;
+  void challenge(Judgement& judgement, const std::string& id, const Built& built,
+                 const Incumbent& incumbent, std::stop_token stop);
 
   Builder builder_;
   std::unique_ptr<WorkerClient> worker_;
   Target target_;
   std::vector<int> sizes_;
+  Floor floor_;
 };
 
 } // namespace evo

@@ -14,6 +14,19 @@ using testing::HasSubstr;
 constexpr int sizes_count = 2;
 const std::vector<int> sizes{64, 65};
 
+/// FFMA takes at least 0.5 ms at size 64 here, and int8 a sixteenth of it.
+constexpr CardRates card{
+    .multiprocessors = 1, .clock_mhz = 1, .memory_clock_mhz = 0, .bus_bits = 0, .l2_bytes = 0};
+
+Problem square_product() {
+  Problem problem;
+  problem.vary = "n";
+  problem.dim_order = {"n"};
+  problem.output = {.name = "Y", .shape = {"n"}, .distribution = {}, .scale = 1, .fan_in = {}};
+  problem.flops = {{.coefficient = 2000, .dims = {"n"}}};
+  return problem;
+}
+
 Built built(const std::string& behaviour) {
   return {.library = behaviour, .binary_digest = {}, .kernels = {}, .probe_sizes = {}};
 }
@@ -40,7 +53,7 @@ protected:
   CudaEvaluator evaluator_{
       builder(),
       std::make_unique<WorkerClient>(EVO_FAKE_WORKER, PrepareRequest{}, WorkerDeadlines{}),
-      *Target::find("sm_86"), sizes};
+      *Target::find("sm_86"), sizes, Floor(square_product(), card, "sm_86")};
 };
 
 TEST_F(CudaEvaluatorTest, TheFirstIsTheEliteByItsScreening) {
@@ -104,6 +117,23 @@ TEST_F(CudaEvaluatorTest, AnIncumbentFoundOutInTheDuelIsDethroned) {
   EXPECT_TRUE(judgement.confirmed);
   ASSERT_TRUE(judgement.incumbent);
   EXPECT_EQ(judgement.incumbent->verdict, Verdict::WrongAnswer);
+}
+
+TEST_F(CudaEvaluatorTest, NobodyIsFasterThanTheCard) {
+  Built ffma = built("0.4");
+  ffma.kernels["f"].products = {{PrecisionClass::Ffma, 64}};
+  const Fitness fitness = evaluator_.judge(genome("a"), ffma, nullptr, {}).fitness;
+  EXPECT_EQ(fitness.verdict, Verdict::Suspicious);
+  EXPECT_THAT(fitness.detail, HasSubstr("with ffma products"));
+  EXPECT_TRUE(fitness.sizes.empty());
+  EXPECT_EQ(judge("0.4", nullptr).fitness.verdict, Verdict::Ok) << "perhaps by int8";
+}
+
+TEST_F(CudaEvaluatorTest, NorIsAChallengerInItsBlocks) {
+  const Incumbent best = incumbent("4");
+  const Judgement judgement = judge("3 then 0.01", &best);
+  EXPECT_EQ(judgement.fitness.verdict, Verdict::Suspicious);
+  EXPECT_FALSE(judgement.confirmed);
 }
 
 TEST(Duel, AKernelDoesNotBeatItself) {
