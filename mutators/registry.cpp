@@ -13,6 +13,8 @@ const std::vector<const Mutator*>& mutators() {
       &double_buffer(),
       &relayout_tile(),
       &launch_bounds(),
+      &load_fragments(),
+      &vectorise_access(),
       // end of mutators
       // clang-format on
   };

@@ -11,6 +11,8 @@ const Mutator& reshape_tile();
 const Mutator& double_buffer();
 const Mutator& relayout_tile();
 const Mutator& launch_bounds();
+const Mutator& load_fragments();
+const Mutator& vectorise_access();
 // end of mutators
 
 } // namespace evo

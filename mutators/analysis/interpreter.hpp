@@ -168,6 +168,7 @@ private:
   Value cast(const clang::CastExpr& expression);
   Value unary(const clang::UnaryOperator& expression);
   Value binary(const clang::BinaryOperator& expression);
+  Value misalignment(const clang::Expr& address, const clang::BinaryOperator& asked);
   Value arithmetic(int opcode, const Value& left, const Value& right, clang::QualType type,
                    const clang::Expr& site);
   Value logical(const clang::BinaryOperator& expression);

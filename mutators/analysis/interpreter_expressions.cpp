@@ -35,6 +35,15 @@ bool is_copy(const clang::CXXConstructExpr& expression) {
   return expression.getNumArgs() == 1 && expression.getConstructor()->isCopyOrMoveConstructor();
 }
 
+/// What cudaMalloc promises.
+constexpr std::int64_t array_alignment = 256;
+
+/// A pointer as a number.
+bool is_address(const clang::Expr& expression) {
+  const auto* cast = clang::dyn_cast<clang::CastExpr>(expression.IgnoreParenImpCasts());
+  return cast != nullptr && cast->getCastKind() == clang::CK_PointerToIntegral;
+}
+
 /// Calls of CUDA's functions that move one value through a pointer.
 bool is_load(llvm::StringRef name) {
   return name == "__ldg" || name == "__ldcs" || name == "__ldcg";
@@ -436,6 +445,23 @@ Value Interpreter::unary(const clang::UnaryOperator& expression) {
   }
 }
 
+/// What stands for an address in global memory of which only the remainder by some small power of
+/// two is asked: buffers begin at multiples of it.
+Value Interpreter::misalignment(const clang::Expr& address, const clang::BinaryOperator& asked) {
+  const Value divisor = rvalue(*asked.getRHS());
+  const Ints& bytes = ints(divisor, asked);
+  if (!bytes.uniform() || shift_of(bytes[0]) < 0 || bytes[0] > array_alignment) {
+    unknown(address, "an address decides here");
+  }
+  const auto& cast = *clang::cast<clang::CastExpr>(address.IgnoreParenImpCasts());
+  const Value value = rvalue(*cast.getSubExpr());
+  const Place& pointed = place(value, address);
+  if (arrays_[pointed.array].space != Array::Space::Global) {
+    unknown(address, "an address decides here");
+  }
+  return pointed.offset;
+}
+
 Value Interpreter::binary(const clang::BinaryOperator& expression) {
   if (expression.isAssignmentOp()) {
     return assign(expression);
@@ -443,7 +469,9 @@ Value Interpreter::binary(const clang::BinaryOperator& expression) {
   if (expression.isLogicalOp()) {
     return logical(expression);
   }
-  const Value left = rvalue(*expression.getLHS());
+  const Value left = is_address(*expression.getLHS()) && expression.getOpcode() == clang::BO_Rem
+                         ? misalignment(*expression.getLHS(), expression)
+                         : rvalue(*expression.getLHS());
   const Value right = rvalue(*expression.getRHS());
   return expression.getOpcode() == clang::BO_Comma
              ? right

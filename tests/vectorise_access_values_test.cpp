@@ -1,0 +1,106 @@
+// Kernels with wide accesses on the CPU: every bit kept, also of reals, where rows are aligned and
+// where they are not, alone and among other rewrites in any order.
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+#include "mutators/registry.hpp"
+#include "tests/support/cpu.hpp"
+#include "tests/support/kernels.hpp"
+
+namespace evo {
+namespace {
+
+using Trail = std::vector<std::pair<const Mutator*, std::string>>;
+
+std::string seed() {
+  return canonical(test::read(test::in_repository("seeds/lora/tiled.cu")));
+}
+
+std::string followed(std::string source, const Trail& trail) {
+  for (const auto& [mutator, gene] : trail) {
+    source = test::apply(*mutator, source, gene);
+  }
+  return source;
+}
+
+std::vector<float> computed(const std::string& source, int size) {
+  cpu::Executor executor(test::cpu_library(source), test::lora().entry);
+  cpu::Tensor output = test::output(test::lora(), size);
+  const cpu::Run run = executor.run(test::inputs(test::lora(), size, test::Values::Reals), output,
+                                    {size, 16}, {.order = cpu::ThreadOrder::Shuffled});
+  EXPECT_EQ(run.verdict, Verdict::Ok) << run.detail;
+  return output.values;
+}
+
+void expect_same_bits(const std::string& before, const std::string& after) {
+  for (const int size : {1, 4, 7, 8, 63, 64, 66, 68, 129}) {
+    const std::vector<float> expected = computed(before, size);
+    const std::vector<float> actual = computed(after, size);
+    EXPECT_EQ(std::memcmp(expected.data(), actual.data(), expected.size() * sizeof(float)), 0)
+        << "d = " << size;
+  }
+}
+
+const Trail all_wide{{&load_fragments(), "gemm/k fragments"},
+                     {&vectorise_access(), "gemm/x fragment vector 4"},
+                     {&vectorise_access(), "gemm/w copy vector 4"},
+                     {&vectorise_access(), "gemm/x copy vector 2"},
+                     {&vectorise_access(), "gemm/Y store vector 4"}};
+
+TEST(VectoriseAccessValues, KeepEveryBit) {
+  expect_same_bits(seed(), followed(seed(), all_wide));
+}
+
+TEST(VectoriseAccessValues, KeepEveryBitOfATransposedTile) {
+  std::string source = seed();
+  const std::pair<std::string, std::string> changes[] = {
+      {"w[gemm_block_m][gemm_block_k]", "w[gemm_block_k][gemm_block_m]"},
+      {"tiles.w[row][k]", "tiles.w[k][row]"},
+      {"tiles.w[thread_row + i][k]", "tiles.w[k][thread_row + i]"}};
+  for (const auto& [from, to] : changes) {
+    source.replace(source.find(from), from.size(), to);
+  }
+  expect_same_bits(seed(), followed(source, {{&load_fragments(), "gemm/k fragments"},
+                                             {&vectorise_access(), "gemm/w copy vector 4"},
+                                             {&vectorise_access(), "gemm/w fragment vector 4"}}));
+}
+
+struct Order {
+  std::string name;
+  Trail trail;
+};
+
+std::ostream& operator<<(std::ostream& stream, const Order& order) {
+  return stream << order.name;
+}
+
+class InOrder : public testing::TestWithParam<Order> {};
+
+TEST_P(InOrder, KeepsEveryBit) {
+  expect_same_bits(seed(), followed(seed(), GetParam().trail));
+}
+
+Trail then(Trail first, const Trail& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+const Order orders[] = {
+    {"then reshape", then(all_wide, {{&reshape_tile(), "gemm/gemm_thread_n 8"}})},
+    {"then double buffer", then(all_wide, {{&double_buffer(), "gemm/k0 double buffer"}})},
+    {"then unroll", then(all_wide, {{&unroll_loop(), "gemm/k unroll full"}})},
+    {"reshape first",
+     then({{&reshape_tile(), "gemm/gemm_block_m 128, gemm_thread_m 8"}}, all_wide)},
+    {"unroll first", then({{&unroll_loop(), "gemm/k unroll full"}}, all_wide)},
+    {"double buffer first", then({{&double_buffer(), "gemm/k0 double buffer"}},
+                                 {{&load_fragments(), "gemm/k fragments"},
+                                  {&load_fragments(), "gemm/k#2 fragments"},
+                                  {&vectorise_access(), "gemm/x fragment vector 4"},
+                                  {&vectorise_access(), "gemm/w copy vector 4"}})},
+};
+
+INSTANTIATE_TEST_SUITE_P(VectoriseAccessValues, InOrder, testing::ValuesIn(orders));
+
+} // namespace
+} // namespace evo
