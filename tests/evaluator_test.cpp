@@ -245,7 +245,7 @@ TEST(EvaluatorRun, KnowsWhichAddressesAreAligned) {
       "    const float4 v = *reinterpret_cast<const float4*>(&a[threadIdx.x * d]);\n  }\n}\n";
   const auto result = trace(wide, 5, {Buffer{0, 0}, std::int64_t{3}});
   EXPECT_EQ(result.failure, "");
-  EXPECT_THAT(result.lines, ElementsAre("a r 0 - - - 12"));
+  EXPECT_THAT(result.lines, ElementsAre("a r 0 . . . 12"));
   EXPECT_THAT(trace("__global__ void f(const float* a, float* b) {\n"
                     "  if (reinterpret_cast<size_t>(a) % 4096 == 0) b[0] = 0.0f;\n}\n",
                     1, {Buffer{0, 0}, Buffer{1, 0}})
