@@ -1,4 +1,5 @@
-// Lays a shared tile out anew: its rows and columns change places, or its rows are padded.
+// Lays a shared tile out anew: its rows and columns change places, its rows are padded, or its
+// columns are swizzled (swizzle.hpp).
 //
 //   before                              after "gemm/w transpose"
 //   float w[block_m][block_k];          float w[block_k][block_m];
@@ -16,11 +17,13 @@
 //
 // Precondition: the tile is reached by its name alone, with all of its subscripts, each within its
 // own dimension, and every access is known (analysis/tile_accesses.hpp). A transposition needs
-// accesses to single elements; wide ones stay aligned under a padding. A block that grows stays
-// within the shared memory of its launch and of the target, and every static_assert holds.
+// accesses to single elements, their indices free of calls and effects; wide ones stay aligned and
+// whole under the others. A block that grows stays within the shared memory of its launch and of
+// the target, and every static_assert holds.
 //
 // Expected gain: fragments that lie side by side in a row can be loaded together; a padding moves
-// rows to different banks, so that threads that go down a column meet no conflicts.
+// rows to different banks, so that threads that go down a column meet no conflicts; a swizzle does
+// so without more memory, for some arithmetic.
 #include <algorithm>
 #include <array>
 
@@ -37,6 +40,7 @@
 #include "mutators/names.hpp"
 #include "mutators/registry.hpp"
 #include "mutators/render.hpp"
+#include "mutators/swizzle.hpp"
 
 namespace evo {
 namespace {
@@ -155,7 +159,9 @@ std::optional<std::vector<Edit>> Relayout::transposed() const {
   for (const TileAccess& access : tile_.list) {
     const clang::Expr* column = access.indices.back();
     const clang::Expr* row = *(access.indices.rbegin() + 1);
-    if (access.wide || !replace(row, text(column)) || !replace(column, text(row))) {
+    if (access.wide || row->HasSideEffects(kernel_.ast()) ||
+        column->HasSideEffects(kernel_.ast()) || !replace(row, text(column)) ||
+        !replace(column, text(row))) {
       return std::nullopt;
     }
   }
@@ -235,7 +241,8 @@ public:
   const About& about() const override {
     static const About about{
         .name = "relayout_tile",
-        .summary = "transposes or pads a shared tile: fragments in a row, fewer bank conflicts",
+        .summary = "transposes, pads or swizzles a shared tile: fragments in a row, fewer bank "
+                   "conflicts",
         .before = "float w[block_m][block_k];\n... w[row][k] ...",
         .after = "float w[block_k][block_m + gemm_w_pad];\n... w[k][row] ...",
     };
@@ -269,6 +276,7 @@ private:
       for (const std::int64_t amount : amounts) {
         add(" pad " + std::to_string(amount), relayout.padded(amount));
       }
+      add(" swizzle", swizzled(kernel, function, tile, relayout.padding()));
       if (relayout.padding() && relayout.padding()->constant) {
         paddings.push_back(relayout.padding()->constant->declaration);
       }

@@ -65,7 +65,8 @@ const Change refusals[] = {
        "__device__ float at(const float *row, int k) { return row[k]; }\n__global__ void gemm("},
       {fragment, "at(tiles.w[thread_row + i], k)"}}},
     {"several elements are read at once",
-     {{core, with(core, "sum[0][0] += reinterpret_cast<float4 &>(tiles.w[thread_row][0]).x;")}}},
+     {{core, with(core, "float4 four = reinterpret_cast<float4 &>(tiles.w[thread_row][0]); "
+                        "sum[0][0] += four.x;")}}},
     {"an index has an effect", {{core, with(core, "int n = 0; sum[0][0] += tiles.w[n++][n];")}}},
     {"an access is never reached", {{core, with(core, "if (d == 7) sum[0][0] = tiles.w[0][0];")}}},
     {"an access depends on data", {{core, with(core, "sum[0][0] += tiles.w[int(sum[0][0])][0];")}}},
@@ -112,7 +113,9 @@ const Change accepted[] = {
       {"tiles.x[k][col]", "tiles->x[k][col]"},
       {core, "sum[i][j] += tiles->w[thread_row + i][k] * tiles->x[k][thread_col + j];"}}},
     {"the other tile is read several at once",
-     {{core, with(core, "sum[0][0] += reinterpret_cast<float4 &>(tiles.x[k][0]).x;")}}},
+     {{core,
+       with(core,
+            "float4 four = reinterpret_cast<float4 &>(tiles.x[k][0]); sum[0][0] += four.x;")}}},
     {"a path needs full tiles",
      {{core, with(core, "if (d % 128 == 0) sum[0][0] += tiles.w[0][k];")}}},
     {"the size of the tile is used",
@@ -150,6 +153,18 @@ TEST_P(Padded, ByWhatIsLegal) {
 
 constexpr const char* x_member = "float x[gemm_block_k][gemm_block_n];";
 
+/// Rows of 63 elements, with two read at once from an even column of the even ones.
+Change odd_rows(const char* name, int column) {
+  return {name,
+          {{x_member, "float x[gemm_block_k][gemm_block_n - 1];"},
+           {"gemm_block_k * gemm_block_n; i += gemm_threads",
+            "gemm_block_k * (gemm_block_n - 1); i += gemm_threads"},
+           {"i / gemm_block_n;", "i / (gemm_block_n - 1);"},
+           {"i % gemm_block_n;", "i % (gemm_block_n - 1);"},
+           {core, "float2 two = reinterpret_cast<float2 &>(tiles.x[k / 2 * 2][" +
+                      std::to_string(column) + "]); sum[i][j] += two.y;"}}};
+}
+
 const PaddingCase padding_cases[] = {
     {{"nothing changes", {}}, {"1", "4", "8"}},
     {{"it has one already", {{x_member, "float x[gemm_block_k][gemm_block_n + 1];"}}},
@@ -158,22 +173,22 @@ const PaddingCase padding_cases[] = {
       {{x_member, "float x[gemm_block_k][gemm_block_n - 1 + 1];"}}},
      {"1", "4", "8"}},
     {{"its rows are read several elements at once",
-      {{core, with(core, "sum[0][0] += reinterpret_cast<float4 &>(tiles.x[k][0]).x;")}}},
+      {{core,
+        with(core,
+             "float4 four = reinterpret_cast<float4 &>(tiles.x[k][0]); sum[0][0] += four.x;")}}},
      {"4", "8"}},
     {{"its rows are read several elements at once by address",
       {{core, with(core, "float2 two = *reinterpret_cast<const float2 *>(&tiles.x[k][j / 2 * 2]);"
                          "sum[0][0] += two.x;")}}},
      {"4", "8"}},
-    {{"several elements at once are not of one row",
-      {{x_member, "float x[gemm_block_k][gemm_block_n - 2];"},
-       {"gemm_block_k * gemm_block_n; i += gemm_threads",
-        "gemm_block_k * (gemm_block_n - 2); i += gemm_threads"},
-       {"i / gemm_block_n;", "i / (gemm_block_n - 2);"},
-       {"i % gemm_block_n;", "i % (gemm_block_n - 2);"},
-       {core, "sum[i][j] += reinterpret_cast<float4 &>(tiles.x[k / 2 * 2][thread_col]).w;"}}},
+    {odd_rows("two elements at once are of one row", 60), {"1"}},
+    {odd_rows("two elements at once are not of one row", 62), {}},
+    {{"a part of several elements at once is read",
+      {{core, with(core, "sum[0][0] += reinterpret_cast<float4 &>(tiles.x[k][0]).y;")}}},
      {}},
     {{"the other tile's rows are read several elements at once",
-      {{core, with(core, "sum[0][0] += reinterpret_cast<float4 &>(tiles.w[thread_row][0]).x;")}}},
+      {{core, with(core, "float4 four = reinterpret_cast<float4 &>(tiles.w[thread_row][0]); "
+                         "sum[0][0] += four.x;")}}},
      {"1", "4", "8"}},
     {{"the launch asks for a number of bytes",
       {{"sizeof(GemmTiles), stream>>>", "4096, stream>>>"}}},
@@ -194,6 +209,59 @@ const PaddingCase padding_cases[] = {
 };
 
 INSTANTIATE_TEST_SUITE_P(RelayoutTile, Padded, testing::ValuesIn(padding_cases));
+
+struct SwizzleCase {
+  Change change;
+  std::string pattern; // of gemm/x; empty: refused
+};
+
+std::ostream& operator<<(std::ostream& stream, const SwizzleCase& test) {
+  return stream << test.change;
+}
+
+class Swizzled : public testing::TestWithParam<SwizzleCase> {};
+
+TEST_P(Swizzled, ByWhatFitsARow) {
+  const std::string source = changed(GetParam().change);
+  if (GetParam().pattern.empty()) {
+    EXPECT_THAT(test::labels(relayout_tile(), source), Not(Contains("gemm/x swizzle")));
+  } else {
+    const std::string after = test::apply(relayout_tile(), source, "gemm/x swizzle");
+    EXPECT_TRUE(test::parses(after));
+    EXPECT_THAT(after, testing::HasSubstr("return tile_column ^ " + GetParam().pattern + ";"));
+  }
+}
+
+constexpr const char* block_n = "gemm_block_n = 64;";
+constexpr const char* thread_n = "gemm_thread_n = 4;";
+
+const SwizzleCase swizzle_cases[] = {
+    {{"nothing changes", {}}, "(tile_row % 8 * 4)"},
+    {{"rows are padded", {{x_member, "float x[gemm_block_k][gemm_block_n + 1];"}}},
+     "(tile_row % 8 * 4)"},
+    {{"rows are short", {{block_n, "gemm_block_n = 8;"}}}, "(tile_row % 2 * 4)"},
+    {{"rows have no two groups of four", {{block_n, "gemm_block_n = 36;"}}}, "(tile_row % 4)"},
+    {{"rows are odd", {{block_n, "gemm_block_n = 33;"}, {thread_n, "gemm_thread_n = 3;"}}}, ""},
+    {{"four columns are read at once",
+      {{core,
+        with(
+            core,
+            "float4 four = reinterpret_cast<float4 &>(tiles.x[k][j * 4]); sum[0][0] += four.x;")}}},
+     "(tile_row % 8 * 4)"},
+    {{"four columns are read at once, and rows have no two groups of four",
+      {{block_n, "gemm_block_n = 36;"},
+       {core,
+        with(
+            core,
+            "float4 four = reinterpret_cast<float4 &>(tiles.x[k][j * 4]); sum[0][0] += four.x;")}}},
+     ""},
+    {{"an index calls a function",
+      {{kernel, "__device__ int same(int k) { return k; }\n__global__ void gemm("},
+       {"tiles.x[k][thread_col + j]", "tiles.x[same(k)][thread_col + j]"}}},
+     ""},
+};
+
+INSTANTIATE_TEST_SUITE_P(RelayoutTile, Swizzled, testing::ValuesIn(swizzle_cases));
 
 using Trail = std::vector<std::pair<const Mutator*, std::string>>;
 

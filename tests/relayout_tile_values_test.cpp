@@ -15,7 +15,7 @@ std::string seed() {
 
 std::string relaid(std::string source) {
   for (const char* label :
-       {"gemm/w transpose", "gemm/w pad 4", "gemm/x transpose", "gemm/x pad 1"}) {
+       {"gemm/w transpose", "gemm/w pad 4", "gemm/w swizzle", "gemm/x transpose", "gemm/x pad 1"}) {
     source = apply(relayout_tile(), source, label);
   }
   return source;

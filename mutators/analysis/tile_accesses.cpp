@@ -155,10 +155,7 @@ bool uses_value(const clang::Expr* user, const clang::Expr* place) {
 std::optional<TileAccess> access_through(const Kernel& kernel, const clang::Expr* name,
                                          std::size_t dimensions) {
   const Chain chain = chain_from(kernel, name, dimensions);
-  if (chain.indices.size() != dimensions || !span_of(kernel, chain.end->getSourceRange()) ||
-      std::ranges::any_of(chain.indices, [&](const clang::Expr* index) {
-        return index->HasSideEffects(kernel.ast());
-      })) {
+  if (chain.indices.size() != dimensions || !span_of(kernel, chain.end->getSourceRange())) {
     return std::nullopt;
   }
   TileAccess access{.indices = chain.indices, .wide = false, .sites = {chain.end}};
@@ -171,7 +168,8 @@ std::optional<TileAccess> access_through(const Kernel& kernel, const clang::Expr
     } else if (address != nullptr && address->getOpcode() == clang::UO_AddrOf) {
       user = dereferenced(kernel, address);
       access.wide = true;
-    } else if (!is_cast(user, {clang::CK_NoOp}) && !isa_and_nonnull<clang::MemberExpr>(user)) {
+    } else if (!is_cast(user, {clang::CK_NoOp}) &&
+               (access.wide || !isa_and_nonnull<clang::MemberExpr>(user))) {
       return uses_value(user, place) ? std::optional(access) : std::nullopt;
     }
     if (user == nullptr) {
@@ -270,10 +268,12 @@ public:
       return;
     }
     seen_[index][site->second.second] = true;
+    tile->widest = std::max<std::int64_t>(tile->widest, access.width);
     for (std::size_t lane = 0; lane < access.active->size(); ++lane) {
       if ((*access.active)[lane]) {
         const std::int64_t column = (*access.elements)[lane] % tile->extents.back();
         tile->columns = std::max(tile->columns, column + access.width);
+        tile->aligned &= column % access.width == 0;
       }
     }
   }

@@ -30,13 +30,15 @@ struct TileAccesses {
   std::vector<const clang::Expr*> written_extents;
   std::vector<TileAccess> list; // in source order
   std::int64_t columns = 0;     // the greatest column that is touched, plus one
+  std::int64_t widest = 1;      // elements of one access
+  bool aligned = true;          // every access begins at a multiple of its own width
 };
 
 /// The tiles of a kernel that may be laid out anew by changing their declaration and these accesses
 /// alone:
 /// - the declaration writes all extents itself, none by an alias of a type;
-/// - each use of the tile's name is such an access, outside macros, its indices free of side
-///   effects, or stands in the sizeof of an element or of more than a row; the struct that it is a
+/// - each use of the tile's name is such an access, outside macros, or stands in the sizeof of an
+/// element or of more than a row; the struct that it is a
 ///   member of is used by its members only;
 /// - run for the first and last blocks of small problems, every access is reached, every index
 ///   stays within its own dimension, every wide access within its row, and nothing else touches
