@@ -193,8 +193,8 @@ public:
         .name = "launch_bounds",
         .summary = "bounds a kernel's threads and asks for blocks per multiprocessor: registers "
                    "that fit",
-        .before = "__global__ void gemm(...) { ... }",
-        .after = "__global__ void __launch_bounds__(gemm_threads, 2) gemm(...) { ... }",
+        .before = "__global__ void gemm(...);",
+        .after = "__global__ void __launch_bounds__(gemm_threads, 2) gemm(...);",
     };
     return about;
   }
