@@ -71,8 +71,10 @@ public:
         evaluator_.judge(outcome.genome, built, incumbent_ ? &*incumbent_ : nullptr, stop_);
     result.seconds += seconds_since(start);
     result.fitness = std::move(judgement.fitness);
-    if (judgement.incumbent) {
+    if (judgement.incumbent && judgement.incumbent->ok()) {
       incumbent_->fitness = std::move(*judgement.incumbent);
+    } else if (judgement.incumbent) {
+      incumbent_.reset();
     }
     if (trial.good && result.fitness.ok() && judgement.confirmed &&
         (!incumbent_ || result.fitness.speedup > incumbent_->fitness.speedup)) {

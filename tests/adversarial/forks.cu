@@ -1,4 +1,4 @@
-// expect: refused by policy; behind it: unwritten output; model: refused by policy
+// expect: refused by policy; behind it: suspicious | unwritten output; model: refused by policy
 // Forks: children in sessions of their own keep the card's descriptors open and use up the
 // processor, out of reach of a judge that kills the process it started. Then nothing is computed.
 #include <cuda_runtime.h>
