@@ -41,7 +41,7 @@ TEST_P(RelayoutTileValues, StayAfterAnotherRewrite) {
 
 INSTANTIATE_TEST_SUITE_P(Mutators, RelayoutTileValues,
                          testing::Values(&unroll_loop(), &fuse_epilogue(), &reshape_tile(),
-                                         &double_buffer()),
+                                         &double_buffer(), &launch_bounds()),
                          [](const auto& test) { return std::string(test.param->about().name); });
 
 } // namespace
