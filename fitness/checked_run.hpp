@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "fitness/candidate.hpp"
+#include "fitness/guarded_buffer.hpp"
 #include "fitness/oracle.hpp"
 
 namespace evo {
@@ -14,45 +15,55 @@ struct Contents {
   at::Tensor exact; // float64, of the first contents only
 };
 
+/// Copies `values` into the buffers, whose guard zones some other call may have damaged.
+void load(const std::vector<GuardedBuffer>& buffers, const Tensors& values);
+std::vector<const float*> pointers_of(const std::vector<GuardedBuffer>& buffers);
+
 /// One size of the problem on the card.
 struct Prepared {
   int size = 0;
   std::vector<int> dims;
   std::vector<std::int64_t> output_shape;
-  Tensors live; // what candidates are given; the pointers stay, the contents change
+  std::vector<GuardedBuffer> live; // the inputs of candidates: the pointers stay, contents change
   std::vector<Contents> contents;
   double reference_ms = 0;
 
-  std::vector<const float*> pointers() const {
-    std::vector<const float*> all;
-    for (const at::Tensor& tensor : live) {
-      all.push_back(tensor.data_ptr<float>());
-    }
-    return all;
-  }
-
-  std::size_t output_bytes() const { return contents[0].reference.nbytes(); }
-
-  void load(const Contents& chosen) const {
-    for (std::size_t i = 0; i < live.size(); ++i) {
-      live[i].copy_(chosen.inputs[i]);
-    }
-  }
-
+  std::vector<const float*> pointers() const { return pointers_of(live); }
+  void load(const Contents& chosen) const { evo::load(live, chosen.inputs); }
   /// Bit by bit: a NaN differs from no NaN.
-  bool holds(const Contents& chosen) const {
-    for (std::size_t i = 0; i < live.size(); ++i) {
-      if (!live[i].view(at::kInt).equal(chosen.inputs[i].view(at::kInt))) {
-        return false;
-      }
-    }
-    return true;
-  }
+  bool holds(const Contents& chosen) const;
 };
 
-/// One run between guard zones; Failure unless everything about it is right.
+/// The buffers of one call, between guard zones.
+struct Arguments {
+  std::vector<GuardedBuffer> inputs;
+  GuardedBuffer output;
+  GuardedBuffer workspace;
+};
+
+/// All poisoned, and allocated in an order that depends on `chance`: the pointers of similar calls
+/// change places. Failure (OverLimits) for a workspace that does not fit.
+Arguments shuffled_arguments(const Oracle& oracle, const Candidate& candidate, int size,
+                             std::uint64_t chance);
+
+struct Outcome {
+  at::Tensor output;
+  bool as_before = false; // bit by bit what was expected
+};
+
+/// Runs the candidate on `inputs`; Failure unless it writes all of its output and nothing else.
+/// `before`: an earlier output for the same inputs, or undefined. Waits for the device once after
+/// the call.
+Outcome checked_call(const Oracle& oracle, const Candidate& candidate, int size,
+                     const Arguments& arguments, const Tensors& inputs,
+                     const at::Tensor& before = {});
+
+/// A checked call whose output is right; Failure for any other.
 Accuracy check(const Oracle& oracle, const Candidate& candidate, const Prepared& prepared,
                const Contents& contents);
+
+/// A checked call on small integers, right to the last bit.
+void check_exactly(const Oracle& oracle, const Candidate& candidate, const Prepared& probe);
 
 /// Failure unless every element of `output` is written and right.
 Accuracy check_output(const Oracle& oracle, const at::Tensor& output, const Prepared& prepared,

@@ -11,6 +11,7 @@
 #include "fitness/cpu/extrapolate.hpp"
 #include "fitness/device.hpp"
 #include "fitness/oracle.hpp"
+#include "fitness/truth.hpp"
 
 namespace evo {
 namespace {
@@ -41,6 +42,12 @@ std::vector<float> values_of(const at::Tensor& tensor) {
   const float* begin = floats.data_ptr<float>();
   return {begin, begin + floats.numel()};
 }
+
+/// A case at one size.
+struct PreparedCase {
+  std::vector<cpu::Tensor> inputs;
+  Truth truth;
+};
 
 class CpuDevice : public Device {
 public:
@@ -79,8 +86,31 @@ public:
     return response;
   }
 
+  /// Each case once: its contents only, for small integers have shown races and stray accesses.
+  VerifyResponse verify(const VerifyRequest& request) override {
+    VerifyResponse response;
+    try {
+      cpu::Executor executor(request.library, oracle_.problem().entry);
+      const RunCase run_case = [&](std::size_t index, int size) {
+        const PreparedCase& prepared = case_at(index, size);
+        const auto values = run(executor, prepared.inputs, size, {});
+        return measure(oracle_, prepared.truth, shaped(values, size));
+      };
+      const VerifyPlan plan{.level = request.level, .sizes = request.sizes, .full = request.full};
+      response.verification =
+          verify_cases(oracle_.problem().outlines(), plan, oracle_.problem().rtol, run_case);
+      response.verification.calls = static_cast<int>(response.verification.cases.size());
+      response.conclude(oracle_.problem().vary);
+    } catch (const Failure& failure) {
+      response.fail(failure.verdict, failure.detail);
+    }
+    return response;
+  }
+
 private:
   const Prepared& at(int size);
+  const PreparedCase& case_at(std::size_t index, int size);
+  at::Tensor shaped(const std::vector<float>& values, int size) const;
   std::vector<cpu::Tensor> named(const Tensors& inputs) const;
   std::vector<float> run(cpu::Executor& executor, const std::vector<cpu::Tensor>& inputs, int size,
                          const cpu::RunOptions& options,
@@ -92,6 +122,7 @@ private:
   Oracle oracle_;
   PrepareResponse description_;
   std::map<int, Prepared> prepared_;
+  std::map<std::pair<std::size_t, int>, PreparedCase> cases_; // by index and size
 };
 
 /// Sizes are whatever candidates ask for; few of them, and small.
@@ -104,6 +135,19 @@ const Prepared& CpuDevice::at(int size) {
                      oracle_.reference(reals, size), oracle_.exact(reals, size)};
   }
   return place->second;
+}
+
+const PreparedCase& CpuDevice::case_at(std::size_t index, int size) {
+  const auto [place, fresh] = cases_.try_emplace({index, size});
+  if (fresh) {
+    const Tensors inputs = oracle_.case_inputs(index, size, 0);
+    place->second = {named(inputs), find_truth(oracle_, inputs, size)};
+  }
+  return place->second;
+}
+
+at::Tensor CpuDevice::shaped(const std::vector<float>& values, int size) const {
+  return at::tensor(values).view(oracle_.shape_of(oracle_.problem().output, size));
 }
 
 std::vector<cpu::Tensor> CpuDevice::named(const Tensors& inputs) const {
@@ -151,8 +195,8 @@ void CpuDevice::check_integers(cpu::Executor& executor, int size) {
 SizeResult CpuDevice::check_reals(cpu::Executor& executor, int size) {
   const Prepared& prepared = at(size);
   const auto values = run(executor, prepared.reals, size, {});
-  const at::Tensor output = at::tensor(values).view(prepared.reference.sizes());
-  const Accuracy accuracy = oracle_.compare(output, prepared.reference, prepared.exact);
+  const Accuracy accuracy =
+      oracle_.compare(shaped(values, size), prepared.reference, prepared.exact);
   if (accuracy.violations > 0) {
     throw Failure{Verdict::WrongAnswer, oracle_.complaint(accuracy, size)};
   }

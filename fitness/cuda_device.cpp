@@ -13,6 +13,7 @@
 #include "fitness/nvml.hpp"
 #include "fitness/timed_candidate.hpp"
 #include "fitness/timer.hpp"
+#include "fitness/verifier.hpp"
 
 namespace evo {
 namespace {
@@ -80,7 +81,7 @@ CardRates card_rates() {
 class CudaDevice : public Device {
 public:
   explicit CudaDevice(const PrepareRequest& request)
-      : oracle_(request.problem, at::Device(at::kCUDA, 0), request.input_seed),
+      : oracle_(request.problem, at::Device(at::kCUDA, 0), request.input_seed), verifier_(oracle_),
         nvml_(pci_bus_id()) {
     describe();
     for (const int size : request.sizes) {
@@ -99,19 +100,12 @@ public:
 
   JudgeResponse judge(const JudgeRequest& request) override {
     JudgeResponse response;
-    std::unique_ptr<Candidate> candidate;
-    try {
-      candidate = std::make_unique<Candidate>(request.library, oracle_.problem().entry);
-      check(oracle_, *candidate, probe_, probe_.contents[0]);
+    run(request.library, response, [&](const Candidate& candidate) {
       for (std::size_t i = 0; i < request.sizes.size(); ++i) {
-        response.fitness.sizes.push_back(judge_size(*candidate, request, i));
+        response.fitness.sizes.push_back(judge_size(candidate, request, i));
       }
       response.fitness.verdict = Verdict::Ok;
-    } catch (const Failure& failure) {
-      response.fitness.verdict = failure.verdict;
-      response.fitness.detail = failure.detail;
-    }
-    leave_if_spoilt(response, candidate);
+    });
     finish(response.fitness);
     return response;
   }
@@ -127,7 +121,31 @@ public:
     return response;
   }
 
+  VerifyResponse verify(const VerifyRequest& request) override {
+    VerifyResponse response;
+    run(request.library, response, [&](const Candidate& candidate) {
+      response.verification = verifier_.verify(candidate, request);
+      response.conclude(oracle_.problem().vary);
+    });
+    return response;
+  }
+
 private:
+  /// Loads the candidate, sees it through the probe, and turns what `work` throws into a failed
+  /// response, which also tells what state the candidate leaves.
+  template <typename Response, typename Work>
+  void run(const std::string& library, Response& response, const Work& work) {
+    std::unique_ptr<Candidate> candidate;
+    try {
+      candidate = std::make_unique<Candidate>(library, oracle_.problem().entry);
+      check_exactly(oracle_, *candidate, probe_);
+      work(*candidate);
+    } catch (const Failure& failure) {
+      response.fail(failure.verdict, failure.detail);
+    }
+    leave_if_spoilt(response, candidate);
+  }
+
   void describe();
   Prepared prepare(int size) const;
   Prepared prepare_probe() const;
@@ -146,7 +164,7 @@ private:
     if (cudaDeviceSynchronize() != cudaSuccess) { // sticky: nothing in this context works any more
       response.leaving = true;
       loaded.release(); // unloading it would fail too
-    } else if (!fingerprint().equal(fingerprint_)) {
+    } else if (!fingerprint().equal(fingerprint_) || !verifier_.intact()) {
       response.fail(Verdict::OutOfBounds,
                     "it changed memory that belongs to none of its arguments");
       response.leaving = true;
@@ -163,6 +181,7 @@ private:
   }
 
   Oracle oracle_;
+  Verifier verifier_;
   Timer timer_;
   Nvml nvml_;
   PrepareResponse description_;
@@ -200,7 +219,7 @@ Prepared CudaDevice::prepare(int size) const {
     prepared.contents.push_back(std::move(contents));
   }
   for (const at::Tensor& input : prepared.contents[0].inputs) {
-    prepared.live.push_back(input.clone());
+    prepared.live.emplace_back(input.nbytes(), oracle_.device());
   }
   return prepared;
 }

@@ -17,6 +17,7 @@ public:
   virtual const PrepareResponse& description() const = 0;
   virtual JudgeResponse judge(const JudgeRequest& request) = 0;
   virtual CompareResponse compare(const CompareRequest& request) = 0;
+  virtual VerifyResponse verify(const VerifyRequest& request) = 0;
 };
 
 /// Thrown by the makers: the backend cannot be used; what() is one sentence.

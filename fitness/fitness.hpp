@@ -1,9 +1,11 @@
 // The judge's answer about one candidate.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "fitness/accuracy.hpp"
 #include "fitness/verdict.hpp"
 
 namespace evo {
@@ -27,6 +29,8 @@ struct Fitness {
   bool measured = false; // false: the times are the analytic model's estimate
   std::vector<SizeResult> sizes;
   double speedup = 0; // geometric mean over sizes of reference_ms / median_ms
+  /// Of contenders, and of what is checked by hand.
+  std::optional<Verification> verification = std::nullopt;
 
   bool ok() const { return verdict == Verdict::Ok; }
 };

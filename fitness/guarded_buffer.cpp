@@ -19,15 +19,16 @@ at::Tensor GuardedBuffer::as_floats(const std::vector<std::int64_t>& shape) cons
   return payload_.view(at::kFloat).view(shape);
 }
 
-bool GuardedBuffer::intact() const {
-  const auto end = memory_.size(0) - guard_words;
-  const auto guards =
-      at::cat({memory_.narrow(0, 0, guard_words), memory_.narrow(0, end, guard_words)});
-  return guards.eq(poison_word).all().item<bool>();
+at::Tensor GuardedBuffer::guards() const {
+  return memory_.as_strided({2, guard_words}, {memory_.size(0) - guard_words, 1});
 }
 
-std::int64_t count_poison(const at::Tensor& floats) {
-  return floats.view(at::kInt).eq(poison_word).sum().item<std::int64_t>();
+at::Tensor GuardedBuffer::damaged() const {
+  return guards().ne(poison_word).any();
+}
+
+at::Tensor count_poison(const at::Tensor& floats) {
+  return floats.view(at::kInt).eq(poison_word).sum();
 }
 
 } // namespace evo

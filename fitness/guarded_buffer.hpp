@@ -19,15 +19,19 @@ public:
 
   void* data() const { return payload_.data_ptr(); }
   at::Tensor as_floats(const std::vector<std::int64_t>& shape) const;
-  /// Both guard zones are as they were.
-  bool intact() const;
+  /// Poisons the guard zones again.
+  void guard() const { guards().fill_(poison_word); }
+  /// Whether a guard zone is not as it was: one boolean on the device, not yet waited for.
+  at::Tensor damaged() const;
 
 private:
+  at::Tensor guards() const;
+
   at::Tensor memory_;
   at::Tensor payload_; // int32
 };
 
-/// How many elements of a float tensor still hold the poison.
-std::int64_t count_poison(const at::Tensor& floats);
+/// How many elements of a float tensor still hold the poison: one number on the device.
+at::Tensor count_poison(const at::Tensor& floats);
 
 } // namespace evo

@@ -7,16 +7,44 @@
 
 #include "fitness/concat.hpp"
 #include "fitness/device.hpp"
+#include "fitness/mix.hpp"
+#include "fitness/rounded_script.hpp"
 
 namespace evo {
 namespace {
 
-/// Apart for every tensor of every size and draw (the finaliser of splitmix64).
-std::uint64_t mix(std::uint64_t value) {
-  value += 0x9e3779b97f4a7c15;
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
-  return value ^ (value >> 31);
+constexpr float larger = 1000;  // a large row or column
+constexpr double unlike = 1e-3; // of alike rows
+
+/// Every second slice along the axis from `first` on, as many as have a partner.
+at::Tensor every_second(const at::Tensor& values, std::int64_t axis, std::int64_t first) {
+  const std::int64_t pairs = values.size(axis) / 2;
+  return values.slice(axis, first, 2 * pairs, 2);
+}
+
+void modify(at::Tensor& values, Modifier modifier, std::uint64_t chance) {
+  const auto enlarge = [&](std::int64_t axis) {
+    const auto count = static_cast<std::uint64_t>(values.size(axis));
+    values.select(axis, static_cast<std::int64_t>(chance % count)).mul_(larger);
+  };
+  const auto oppose = [&](std::int64_t axis) {
+    every_second(values, axis, 1).copy_(every_second(values, axis, 0).neg());
+  };
+  switch (modifier) {
+  case Modifier::LargeRow:
+    return enlarge(0);
+  case Modifier::LargeColumn:
+    return enlarge(values.dim() - 1);
+  case Modifier::AlikeRows: {
+    at::Tensor odd = every_second(values, 0, 1);
+    odd.mul_(unlike).add_(every_second(values, 0, 0));
+    return;
+  }
+  case Modifier::OppositeRows:
+    return oppose(0);
+  case Modifier::OppositeColumns:
+    return oppose(values.dim() - 1);
+  }
 }
 
 /// LibTorch throws types of many kinds; the first line is the message, a backtrace follows.
@@ -26,24 +54,47 @@ std::uint64_t mix(std::uint64_t value) {
                         " fails: ", message.substr(0, message.find('\n'))));
 }
 
+Tensors as_doubles(const Tensors& inputs) {
+  Tensors doubles;
+  for (const at::Tensor& input : inputs) {
+    doubles.push_back(input.to(at::kDouble));
+  }
+  return doubles;
+}
+
 } // namespace
 
 Oracle::Oracle(Problem problem, at::Device device, std::uint64_t input_seed)
     : problem_(std::move(problem)), device_(device), input_seed_(input_seed) {
   try {
     script_ = torch::jit::compile(problem_.reference);
+    add_rounded_function(*script_, "reference", "rounded");
   } catch (const std::exception& error) {
     refuse_reference(problem_, error);
   }
 }
 
 Tensors Oracle::inputs(int size, int draw_index) const {
+  return inputs(problem_.inputs, 0, size, draw_index);
+}
+
+Tensors Oracle::case_inputs(std::size_t index, int size, int draw_index) const {
+  return inputs(problem_.cases.at(index).inputs, index, size, draw_index);
+}
+
+Tensors Oracle::inputs(const std::vector<TensorSpec>& specs, std::size_t index, int size,
+                       int draw_index) const {
   Tensors tensors;
-  for (const TensorSpec& tensor : problem_.inputs) {
-    const std::uint64_t place = (static_cast<std::uint64_t>(size) << 16) +
-                                (static_cast<std::uint64_t>(draw_index) << 8) + tensors.size();
-    at::manual_seed(mix(input_seed_ ^ mix(place)));
+  for (const TensorSpec& tensor : specs) {
+    const std::uint64_t place = (static_cast<std::uint64_t>(index) << 48U) +
+                                (static_cast<std::uint64_t>(size) << 16U) +
+                                (static_cast<std::uint64_t>(draw_index) << 8U) + tensors.size();
+    const std::uint64_t seed = mix(input_seed_ ^ mix(place)); // apart for every tensor
+    at::manual_seed(seed);
     tensors.push_back(draw(tensor, size));
+    for (const Modifier modifier : tensor.modifiers) {
+      modify(tensors.back(), modifier, mix(seed));
+    }
   }
   return tensors;
 }
@@ -57,6 +108,9 @@ at::Tensor Oracle::draw(const TensorSpec& tensor, int size) const {
     break;
   case Distribution::Uniform:
     values.uniform_(-1, 1);
+    break;
+  case Distribution::Positive:
+    values.uniform_(0, 1);
     break;
   case Distribution::Zeros:
     values.zero_();
@@ -80,12 +134,16 @@ Tensors Oracle::small_integers(int size) const {
 }
 
 at::Tensor Oracle::reference(const Tensors& inputs, int size) const {
+  return call("reference", inputs, size);
+}
+
+at::Tensor Oracle::call(const char* function, const Tensors& inputs, int size) const {
   // Operator by operator, as a Python caller runs it: no fusion.
   const torch::jit::GraphOptimizerEnabledGuard plain(false);
   c10::IValue result;
   try {
     result =
-        script_->get_function("reference")(std::vector<c10::IValue>(inputs.begin(), inputs.end()));
+        script_->get_function(function)(std::vector<c10::IValue>(inputs.begin(), inputs.end()));
   } catch (const std::exception& error) {
     refuse_reference(problem_, error);
   }
@@ -97,11 +155,18 @@ at::Tensor Oracle::reference(const Tensors& inputs, int size) const {
 }
 
 at::Tensor Oracle::exact(const Tensors& inputs, int size) const {
-  Tensors doubles;
-  for (const at::Tensor& input : inputs) {
-    doubles.push_back(input.to(at::kDouble));
+  return call("reference", as_doubles(inputs), size);
+}
+
+at::Tensor Oracle::ideal(const Tensors& inputs, const at::Tensor& reference, int size) const {
+  const at::Tensor exact = this->exact(inputs, size);
+  const double error = relative_l2(reference, exact);
+  if (precision_of(error) == "fp32") {
+    return exact;
   }
-  return reference(doubles, size);
+  // Cancellation alone may also make a float32 result that bad.
+  const at::Tensor rounded = call("rounded", as_doubles(inputs), size);
+  return relative_l2(reference, rounded) < error ? rounded : exact;
 }
 
 Accuracy Oracle::compare(const at::Tensor& output, const at::Tensor& reference,

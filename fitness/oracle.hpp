@@ -35,13 +35,19 @@ public:
 
   /// Inputs as the problem specifies them: a function of (input seed, size, draw).
   Tensors inputs(int size, int draw) const;
+  /// The same of the problem's case of that index.
+  Tensors case_inputs(std::size_t index, int size, int draw) const;
   /// Whole numbers in [-2, 2]: products and sums of a small size are exact in float32.
   Tensors small_integers(int size) const;
 
   /// In the reference's own precision. NoDevice when it fails, or when its result is not what the
   /// problem says.
   at::Tensor reference(const Tensors& inputs, int size) const;
+  /// In float64.
   at::Tensor exact(const Tensors& inputs, int size) const;
+  /// In float64, of the operands that the reference, which gave `reference`, multiplies: rounded
+  /// to TF32 where it was found to do that, else as they are.
+  at::Tensor ideal(const Tensors& inputs, const at::Tensor& reference, int size) const;
 
   /// `exact` undefined: relative_l2_error stays 0.
   Accuracy compare(const at::Tensor& output, const at::Tensor& reference,
@@ -58,6 +64,8 @@ public:
   std::string complaint(const Accuracy& accuracy, int size) const;
 
 private:
+  Tensors inputs(const std::vector<TensorSpec>& specs, std::size_t index, int size, int draw) const;
+  at::Tensor call(const char* function, const Tensors& inputs, int size) const;
   at::Tensor draw(const TensorSpec& tensor, int size) const;
 
   Problem problem_;

@@ -10,6 +10,8 @@ std::string_view to_string(Distribution distribution) {
     return "normal";
   case Distribution::Uniform:
     return "uniform";
+  case Distribution::Positive:
+    return "positive";
   case Distribution::Zeros:
     return "zeros";
   case Distribution::Ones:
@@ -22,6 +24,28 @@ std::optional<Distribution> distribution_from(std::string_view text) {
   const auto found = std::ranges::find(all_distributions, text,
                                        [](Distribution known) { return to_string(known); });
   return found == all_distributions.end() ? std::nullopt : std::optional(*found);
+}
+
+std::string_view to_string(Modifier modifier) {
+  switch (modifier) {
+  case Modifier::LargeRow:
+    return "large_row";
+  case Modifier::LargeColumn:
+    return "large_column";
+  case Modifier::AlikeRows:
+    return "alike_rows";
+  case Modifier::OppositeRows:
+    return "opposite_rows";
+  case Modifier::OppositeColumns:
+    return "opposite_columns";
+  }
+  return "unknown";
+}
+
+std::optional<Modifier> modifier_from(std::string_view text) {
+  const auto found =
+      std::ranges::find(all_modifiers, text, [](Modifier known) { return to_string(known); });
+  return found == all_modifiers.end() ? std::nullopt : std::optional(*found);
 }
 
 Dims Problem::dims(int size) const {
@@ -41,6 +65,14 @@ double Problem::flops_at(int size) const {
     sum += product;
   }
   return sum;
+}
+
+std::vector<CaseOutline> Problem::outlines() const {
+  std::vector<CaseOutline> all;
+  for (const Case& each : cases) {
+    all.push_back({each.name, each.level, each.sweep});
+  }
+  return all;
 }
 
 std::vector<long> resolve(const TensorSpec& tensor, const Dims& dims) {

@@ -1,165 +1,12 @@
 // Reading a problem.toml. Every refusal names the file, the key and what would be right.
 #include <algorithm>
-#include <cctype>
-#include <cmath>
-#include <initializer_list>
 #include <set>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <toml++/toml.h>
-
 #include "fitness/entry.hpp"
-#include "fitness/problem.hpp"
+#include "fitness/problem_cases.hpp"
 
 namespace evo {
 namespace {
-
-using Names = std::vector<std::string>;
-
-/// One table of the file and how messages call it: "seeds/lora/problem.toml: inputs[0].".
-class Table {
-public:
-  Table(const toml::table& table, std::string file, std::string prefix,
-        std::initializer_list<std::string_view> allowed)
-      : table_(table), file_(std::move(file)), prefix_(std::move(prefix)) {
-    if (allowed.size() != 0) {
-      check_keys(Names(allowed.begin(), allowed.end()));
-    }
-  }
-
-  [[noreturn]] void refuse(std::string_view key, std::string_view complaint) const {
-    throw InputError(fmt::format("{}: {}{} {}", file_, prefix_, key, complaint));
-  }
-
-  bool has(std::string_view key) const { return table_.contains(key); }
-
-  Names keys() const {
-    Names names;
-    for (const auto& [key, value] : table_) {
-      names.emplace_back(std::string_view(key)); // toml++ 2 and 3 differ in the type of key
-    }
-    return names;
-  }
-
-  std::string text(std::string_view key) const {
-    const auto value = require(key).value<std::string>();
-    if (!value || value->empty()) {
-      refuse(key, "must be a text that is not empty");
-    }
-    return *value;
-  }
-
-  /// A name that C and TorchScript accept.
-  std::string identifier(std::string_view key) const {
-    const std::string value = text(key);
-    const auto is_word = [](unsigned char c) { return std::isalnum(c) || c == '_'; };
-    if (!std::ranges::all_of(value, is_word) ||
-        std::isdigit(static_cast<unsigned char>(value[0]))) {
-      refuse(key, fmt::format("is \"{}\"; it must be an identifier: letters, digits and _", value));
-    }
-    return value;
-  }
-
-  double number(std::string_view key) const {
-    const auto value = require(key).value<double>();
-    if (!value || !std::isfinite(*value)) {
-      refuse(key, "must be a number");
-    }
-    return *value;
-  }
-
-  int positive(std::string_view key) const { return positive(key, require(key)); }
-
-  Names texts(std::string_view key) const {
-    Names names;
-    for (const toml::node& element : array(key)) {
-      const auto value = element.value<std::string>();
-      if (!value) {
-        refuse(key, "must be a list of texts");
-      }
-      names.push_back(*value);
-    }
-    return names;
-  }
-
-  std::vector<int> positives(std::string_view key) const {
-    std::vector<int> values;
-    for (const toml::node& element : array(key)) {
-      values.push_back(positive(key, element));
-    }
-    return values;
-  }
-
-  const toml::array& array(std::string_view key) const {
-    const toml::array* value = require(key).as_array();
-    if (!value || value->empty()) {
-      refuse(key, "must be a list that is not empty");
-    }
-    return *value;
-  }
-
-  Table table(std::string_view key, std::initializer_list<std::string_view> allowed) const {
-    const toml::table* value = require(key).as_table();
-    if (!value) {
-      refuse(key, fmt::format("must be a table, [{}]", key));
-    }
-    return {*value, file_, fmt::format("{}{}.", prefix_, key), allowed};
-  }
-
-  std::vector<Table> tables(std::string_view key,
-                            std::initializer_list<std::string_view> allowed) const {
-    std::vector<Table> all;
-    for (const toml::node& element : array(key)) {
-      if (!element.is_table()) {
-        refuse(key, fmt::format("must be a list of tables, [[{}]]", key));
-      }
-      all.emplace_back(*element.as_table(), file_,
-                       fmt::format("{}{}[{}].", prefix_, key, all.size()), allowed);
-    }
-    return all;
-  }
-
-private:
-  void check_keys(const Names& allowed) const {
-    for (const std::string& key : keys()) {
-      if (std::ranges::find(allowed, key) == allowed.end()) {
-        refuse(key, fmt::format("is unknown; allowed: {}", fmt::join(allowed, ", ")));
-      }
-    }
-  }
-
-  const toml::node& require(std::string_view key) const {
-    const toml::node* node = table_.get(key);
-    if (!node) {
-      refuse(key, "is missing");
-    }
-    return *node;
-  }
-
-  int positive(std::string_view key, const toml::node& node) const {
-    const auto value = node.value_exact<int64_t>();
-    if (!value || *value < 1 || *value > 1 << 24) {
-      refuse(key, "must be a whole number from 1 to 16777216");
-    }
-    return static_cast<int>(*value);
-  }
-
-  const toml::table& table_;
-  std::string file_;
-  std::string prefix_;
-};
-
-/// Every name must be a dim of the problem.
-void check_dims(const Table& table, std::string_view key, const Names& names,
-                const Problem& problem) {
-  for (const std::string& name : names) {
-    if (std::ranges::find(problem.dim_order, name) == problem.dim_order.end()) {
-      table.refuse(key, fmt::format("names the dim \"{}\", which dims.order does not have: {}",
-                                    name, fmt::join(problem.dim_order, ", ")));
-    }
-  }
-}
 
 void read_dims(const Table& dims, Problem& problem) {
   problem.vary = dims.identifier("vary");
@@ -194,31 +41,15 @@ void read_shape(const Table& table, TensorSpec& tensor, const Problem& problem) 
 TensorSpec read_input(const Table& table, const Problem& problem) {
   TensorSpec tensor;
   read_shape(table, tensor, problem);
-  const std::string name = table.text("distribution");
-  const auto distribution = distribution_from(name);
-  if (!distribution) {
-    Names known;
-    for (const Distribution each : all_distributions) {
-      known.emplace_back(to_string(each));
-    }
-    table.refuse("distribution",
-                 fmt::format("is \"{}\"; allowed: {}", name, fmt::join(known, ", ")));
-  }
-  tensor.distribution = *distribution;
-  if (table.has("scale")) {
-    tensor.scale = table.number("scale");
-  }
-  if (table.has("fan_in")) {
-    tensor.fan_in = table.text("fan_in");
-    check_dims(table, "fan_in", {tensor.fan_in}, problem);
-  }
+  table.text("distribution"); // must be there
+  read_contents(table, problem, tensor);
   return tensor;
 }
 
 void read_tensors(const Table& root, Problem& problem) {
   std::set<std::string> names;
   for (const Table& table :
-       root.tables("inputs", {"name", "shape", "distribution", "scale", "fan_in"})) {
+       root.tables("inputs", {"name", "shape", "distribution", "scale", "fan_in", "modifiers"})) {
     problem.inputs.push_back(read_input(table, problem));
     if (!names.insert(problem.inputs.back().name).second) {
       table.refuse("name", fmt::format("is \"{}\" for a second time", problem.inputs.back().name));
@@ -296,7 +127,7 @@ Problem Problem::load(const std::filesystem::path& file) {
   const toml::table parsed = parse(file);
   const Table root(parsed, file.string(), "",
                    {"name", "entry", "output_file", "seeds", "dims", "sizes", "inputs", "output",
-                    "tolerance", "cost", "reference"});
+                    "tolerance", "cases", "cost", "reference"});
   Problem problem;
   problem.name = root.text("name");
   problem.entry = root.identifier("entry");
@@ -305,6 +136,7 @@ Problem Problem::load(const std::filesystem::path& file) {
   problem.sizes = root.table("sizes", {"measure"}).positives("measure");
   read_tensors(root, problem);
   read_tolerance(root.table("tolerance", {"rtol", "atol"}), problem);
+  read_cases(root, problem);
   read_cost(root.table("cost", {"flops"}), problem);
   const Table reference = root.table("reference", {"torchscript"});
   problem.reference = reference.text("torchscript");

@@ -4,6 +4,8 @@
 #include <tuple>
 #include <utility>
 
+#include "fitness/concat.hpp"
+
 namespace evo {
 namespace {
 
@@ -19,9 +21,17 @@ Field(const char*, Member Owner::*) -> Field<Owner, Member>;
 
 auto fields(const TensorSpec&) {
   using T = TensorSpec;
-  return std::tuple{Field{"name", &T::name}, Field{"shape", &T::shape},
-                    Field{"distribution", &T::distribution}, Field{"scale", &T::scale},
-                    Field{"fan_in", &T::fan_in}};
+  return std::tuple{Field{"name", &T::name},
+                    Field{"shape", &T::shape},
+                    Field{"distribution", &T::distribution},
+                    Field{"scale", &T::scale},
+                    Field{"fan_in", &T::fan_in},
+                    Field{"modifiers", &T::modifiers}};
+}
+
+auto fields(const Case&) {
+  return std::tuple{Field{"name", &Case::name}, Field{"level", &Case::level},
+                    Field{"sweep", &Case::sweep}, Field{"inputs", &Case::inputs}};
 }
 
 auto fields(const Monomial&) {
@@ -42,6 +52,7 @@ auto fields(const Problem&) {
                     Field{"output", &T::output},
                     Field{"rtol", &T::rtol},
                     Field{"atol", &T::atol},
+                    Field{"cases", &T::cases},
                     Field{"flops", &T::flops},
                     Field{"reference", &T::reference}};
 }
@@ -58,6 +69,31 @@ auto fields(const SizeResult&) {
                     Field{"violations", &T::violations}};
 }
 
+auto fields(const CaseFigures&) {
+  using T = CaseFigures;
+  return std::tuple{Field{"ideal_error", &T::ideal_error},
+                    Field{"max_error", &T::max_error},
+                    Field{"violations", &T::violations},
+                    Field{"rms_error", &T::rms_error},
+                    Field{"reference_rms_error", &T::reference_rms_error},
+                    Field{"output_rms", &T::output_rms},
+                    Field{"zero_passes", &T::zero_passes}};
+}
+
+auto fields(const CaseResult&) {
+  using T = CaseResult;
+  return std::tuple{Field{"name", &T::name},       Field{"size", &T::size},
+                    Field{"sweep", &T::sweep},     Field{"binding", &T::binding},
+                    Field{"figures", &T::figures}, Field{"fault", &T::fault}};
+}
+
+auto fields(const Verification&) {
+  using T = Verification;
+  return std::tuple{Field{"level", &T::level}, Field{"cases", &T::cases},
+                    Field{"headroom", &T::headroom}, Field{"calls", &T::calls}};
+}
+
+/// Without the verification, which need not be there.
 auto fields(const Fitness&) {
   using T = Fitness;
   return std::tuple{Field{"verdict", &T::verdict}, Field{"detail", &T::detail},
@@ -150,6 +186,23 @@ auto fields(const CompareResponse&) {
                     Field{"leaving", &T::leaving}};
 }
 
+std::string_view name_of(const VerifyRequest&) {
+  return "verify";
+}
+
+auto fields(const VerifyRequest&) {
+  using T = VerifyRequest;
+  return std::tuple{Field{"library", &T::library}, Field{"id", &T::id},
+                    Field{"level", &T::level},     Field{"sizes", &T::sizes},
+                    Field{"full", &T::full},       Field{"calls", &T::calls}};
+}
+
+auto fields(const VerifyResponse&) {
+  using T = VerifyResponse;
+  return std::tuple{Field{"verdict", &T::verdict}, Field{"detail", &T::detail},
+                    Field{"verification", &T::verification}, Field{"leaving", &T::leaving}};
+}
+
 auto fields(const LaunchCounts&) {
   using T = LaunchCounts;
   return std::tuple{Field{"kernel", &T::kernel},
@@ -202,6 +255,20 @@ static void from_json(const json& text, Distribution& distribution) {
   distribution = known(distribution_from(text.get<std::string>()), text, "distribution");
 }
 
+static void to_json(json& text, Modifier modifier) {
+  text = to_string(modifier);
+}
+static void from_json(const json& text, Modifier& modifier) {
+  modifier = known(modifier_from(text.get<std::string>()), text, "modifier");
+}
+
+static void to_json(json& text, Level level) {
+  text = to_string(level);
+}
+static void from_json(const json& text, Level& level) {
+  level = known(level_from(text.get<std::string>()), text, "level");
+}
+
 static void to_json(json& text, Verdict verdict) {
   text = to_string(verdict);
 }
@@ -221,6 +288,34 @@ static void to_json(json& object, const TensorSpec& tensor) {
 }
 static void from_json(const json& object, TensorSpec& tensor) {
   read(object, tensor);
+}
+
+static void to_json(json& object, const Case& chosen) {
+  write(object, chosen);
+}
+static void from_json(const json& object, Case& chosen) {
+  read(object, chosen);
+}
+
+static void to_json(json& object, const CaseFigures& figures) {
+  write(object, figures);
+}
+static void from_json(const json& object, CaseFigures& figures) {
+  read(object, figures);
+}
+
+static void to_json(json& object, const CaseResult& result) {
+  write(object, result);
+}
+static void from_json(const json& object, CaseResult& result) {
+  read(object, result);
+}
+
+static void to_json(json& object, const Verification& verification) {
+  write(object, verification);
+}
+static void from_json(const json& object, Verification& verification) {
+  read(object, verification);
 }
 
 static void to_json(json& object, const Monomial& monomial) {
@@ -285,9 +380,16 @@ void from_json(const json& object, SizeResult& result) {
 
 void to_json(json& object, const Fitness& fitness) {
   write(object, fitness);
+  if (fitness.verification) {
+    object["verification"] = *fitness.verification;
+  }
 }
 void from_json(const json& object, Fitness& fitness) {
   read(object, fitness);
+  fitness.verification.reset();
+  if (object.contains("verification")) {
+    fitness.verification = object["verification"].get<Verification>();
+  }
 }
 
 void to_json(json& object, const PrepareRequest& request) {
@@ -350,6 +452,34 @@ void to_json(json& object, const JudgeResponse& response) {
 }
 void from_json(const json& object, JudgeResponse& response) {
   read(object, response);
+}
+
+void to_json(json& object, const VerifyRequest& request) {
+  write(object, request);
+}
+void from_json(const json& object, VerifyRequest& request) {
+  read(object, request);
+}
+
+void to_json(json& object, const VerifyResponse& response) {
+  write(object, response);
+}
+void from_json(const json& object, VerifyResponse& response) {
+  read(object, response);
+}
+
+void VerifyResponse::fail(Verdict failure, std::string sentence) {
+  verdict = failure;
+  detail = std::move(sentence);
+}
+
+void VerifyResponse::conclude(const std::string& vary) {
+  const CaseResult* fault = verification.first_fault();
+  verdict = fault == nullptr ? Verdict::Ok : Verdict::WrongAnswer;
+  if (fault != nullptr) {
+    detail = concat("in the case \"", fault->name, "\" at ", vary, " = ", fault->size, ", ",
+                    fault->fault);
+  }
 }
 
 void JudgeResponse::fail(Verdict verdict, std::string detail) {

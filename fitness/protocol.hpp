@@ -144,8 +144,31 @@ struct CompareResponse {
   void fail(Verdict failed, std::string why);
 };
 
+/// Takes one built candidate through the cases of a level, and through many more calls: on the
+/// contents of a pool, between buffers that change places. No timing.
+struct VerifyRequest {
+  std::string library;
+  std::string id; // genome id, for messages
+  Level level = Level::Default;
+  std::vector<int> sizes; // free; each case runs at one of them, in rotation
+  bool full = false;      // every case at every size, and on after a failure
+  int calls = 0;          // checked calls in all, at least; CUDA only
+};
+
+/// `verification` holds whatever was found before a failure, too.
+struct VerifyResponse {
+  Verdict verdict = Verdict::Crash;
+  std::string detail; // one sentence for a failure
+  Verification verification;
+  bool leaving = false; // as JudgeResponse's
+
+  void fail(Verdict verdict, std::string detail);
+  /// The verdict on the cases; `vary` is the dim that sizes set.
+  void conclude(const std::string& vary);
+};
+
 /// Whatever may come after the preparation. On the wire {"ask": "judge", ...the request's fields}.
-using Request = std::variant<JudgeRequest, CompareRequest>;
+using Request = std::variant<JudgeRequest, CompareRequest, VerifyRequest>;
 
 nlohmann::json encode(const Request& request);
 /// Throws nlohmann::json::exception or std::invalid_argument for what is no request.
@@ -173,5 +196,9 @@ void to_json(nlohmann::json& json, const LaunchCounts& counts);
 void from_json(const nlohmann::json& json, LaunchCounts& counts);
 void to_json(nlohmann::json& json, const JudgeResponse& response);
 void from_json(const nlohmann::json& json, JudgeResponse& response);
+void to_json(nlohmann::json& json, const VerifyRequest& request);
+void from_json(const nlohmann::json& json, VerifyRequest& request);
+void to_json(nlohmann::json& json, const VerifyResponse& response);
+void from_json(const nlohmann::json& json, VerifyResponse& response);
 
 } // namespace evo

@@ -84,6 +84,22 @@ template <typename Response> bool send(const Channel& channel, const Response& r
   return channel.send(response) && !response.leaving;
 }
 
+/// Each returns whether the worker may go on after it.
+struct Answer {
+  const Channel& channel;
+  Device& device;
+
+  bool operator()(const JudgeRequest& request) const {
+    return send(channel, device.judge(request));
+  }
+  bool operator()(const CompareRequest& request) const {
+    return send(channel, device.compare(request));
+  }
+  bool operator()(const VerifyRequest& request) const {
+    return send(channel, device.verify(request));
+  }
+};
+
 int serve(Channel& channel) {
   std::unique_ptr<Device> device;
   const auto preparation = channel.receive();
@@ -100,14 +116,6 @@ int serve(Channel& channel) {
     return 0;
   }
   channel.send(device->description());
-  struct Answer {
-    Channel& channel;
-    Device& device;
-    bool operator()(const JudgeRequest& request) { return send(channel, device.judge(request)); }
-    bool operator()(const CompareRequest& request) {
-      return send(channel, device.compare(request));
-    }
-  };
   while (const auto request = channel.receive()) {
     if (!std::visit(Answer{channel, *device}, decode_request(*request))) {
       break;

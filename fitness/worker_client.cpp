@@ -102,6 +102,10 @@ CompareResponse WorkerClient::compare(const CompareRequest& request, std::stop_t
   return ask<CompareResponse>(request, deadlines_.judge, std::move(stop));
 }
 
+VerifyResponse WorkerClient::verify(const VerifyRequest& request, std::stop_token stop) {
+  return ask<VerifyResponse>(request, deadlines_.verify, std::move(stop));
+}
+
 template <typename Response>
 Response WorkerClient::ask(const Request& request, std::chrono::milliseconds deadline,
                            std::stop_token stop) {

@@ -15,6 +15,7 @@ namespace evo {
 struct WorkerDeadlines {
   std::chrono::milliseconds prepare{180000};
   std::chrono::milliseconds judge{60000};
+  std::chrono::milliseconds verify{180000};
 };
 
 /// One worker process for one device; calls are serial. A candidate that crashes or hangs the
@@ -34,6 +35,9 @@ public:
 
   /// Likewise. `culprit` stays empty where the worker died of one of the contenders.
   CompareResponse compare(const CompareRequest& request, std::stop_token stop = {});
+
+  /// As judge(), and with the time that many more calls take.
+  VerifyResponse verify(const VerifyRequest& request, std::stop_token stop = {});
 
   int restarts() const { return starts_ > 1 ? starts_ - 1 : 0; }
 

@@ -1,5 +1,6 @@
 #include "fitness/problem.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -97,7 +98,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"[sizes]\nmeasure", "[sizes]\nmeasured",
                  ": sizes.measured is unknown; allowed: measure"},
         BadInput{"distribution = \"normal\"", "distribution = \"gauss\"",
-                 ": inputs[0].distribution is \"gauss\"; allowed: normal, uniform, zeros, ones"},
+                 ": inputs[0].distribution is \"gauss\"; allowed: normal, uniform, positive, "
+                 "zeros, ones"},
         BadInput{"scale = 1.0", "scale = \"big\"", ": inputs[0].scale must be a number"},
         BadInput{"scale = 1.0", "scale = inf", ": inputs[0].scale must be a number"},
         BadInput{"scale = 1.0", "scales = 1.0",
@@ -114,6 +116,21 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"[[2, \"d\", \"d\", \"d\"]", "[[\"d\"]",
                  ": cost.flops must be a list of products"},
         BadInput{"[[2, \"d\", \"d\", \"d\"]", "[[2, \"n\"]", ": cost.flops names the dim \"n\""},
+        BadInput{"level = \"strict\"", "level = \"hard\"",
+                 ".level is \"hard\"; allowed: harness, default, strict"},
+        BadInput{"name = \"uniform\"", "name = \"positive\"",
+                 ": cases[2].name is \"positive\" for a second time"},
+        BadInput{"name = \"uniform\"", "name = \"harness\"",
+                 ": cases[2].name is \"harness\", which stands for the inputs"},
+        BadInput{"inputs.W.modifiers = [\"opposite_columns\"]", "inputs.W.modifiers = [\"odd\"]",
+                 ": cases[4].inputs.W.modifiers is \"odd\"; allowed: large_row, large_column"},
+        BadInput{"inputs.W.modifiers = [\"opp", "inputs.Z.modifiers = [\"opp",
+                 ": cases[4].inputs.Z is no input; choose from W, X, A, B"},
+        BadInput{"inputs.W = { distribution = \"uniform\"", "inputs.W = { distribution = \"flat\"",
+                 ": cases[2].inputs.W.distribution is \"flat\"; allowed: normal"},
+        BadInput{"times = 1e-3", "times = 0", ": cases[6].times must be more than 0"},
+        BadInput{"sweep = 0.3", "sweep = \"0.3\"", ".sweep must be a number"},
+        BadInput{"sweep = 0.3", "weep = 0.3", ".weep is unknown; allowed: name, level"},
         BadInput{"def reference(", "def result(",
                  ": reference.torchscript must define a function: def reference(...)"}));
 
@@ -128,6 +145,58 @@ TEST(Problem, LoadsLora) {
   EXPECT_EQ(problem.inputs[0].fan_in, "d");
   EXPECT_EQ(problem.inputs[2].scale, 0.02);
   EXPECT_EQ(problem.rtol, 1e-4);
+}
+
+const Case& find(const Problem& problem, const std::string& name) {
+  return *std::ranges::find(problem.cases, name, &Case::name);
+}
+
+TEST(Problem, ACaseSaysWhatDiffersFromTheInputs) {
+  const Problem problem = Problem::load(lora / "problem.toml");
+  const Case& start = find(problem, "LoRA start");
+  EXPECT_EQ(start.level, Level::Default);
+  EXPECT_EQ(start.inputs[0].fan_in, "d");
+  EXPECT_EQ(start.inputs[3].distribution, Distribution::Zeros);
+
+  const Case& large = find(problem, "1e3 times everything");
+  EXPECT_EQ(large.level, Level::Strict);
+  EXPECT_EQ(large.inputs[1].scale, 1e3);
+  EXPECT_EQ(large.inputs[3].scale, 20);
+
+  const Case& pairs = find(problem, "cancelling pairs");
+  EXPECT_THAT(pairs.inputs[0].modifiers, ElementsAre(Modifier::OppositeColumns));
+  EXPECT_EQ(pairs.inputs[0].fan_in, "d") << "modifiers alone change nothing else";
+}
+
+TEST(Problem, ADistributionThatIsNamedStartsAfresh) {
+  const TensorSpec weights = find(Problem::load(lora / "problem.toml"), "W and X N(0,1)").inputs[0];
+  EXPECT_EQ(weights.scale, 1);
+  EXPECT_EQ(weights.fan_in, "");
+}
+
+TEST(Problem, TheTimedInputsAreTheFirstCase) {
+  const Problem problem = Problem::load(lora / "problem.toml");
+  EXPECT_EQ(problem.cases[0].name, "harness");
+  EXPECT_EQ(problem.cases[0].level, Level::Harness);
+  EXPECT_EQ(problem.cases[0].inputs[2].scale, 0.02);
+}
+
+TEST(Problem, OnlyTheLargestScaleOfTheSweepIsStrict) {
+  std::vector<double> bound;
+  for (const Case& each : Problem::load(lora / "problem.toml").cases) {
+    if (each.sweep > 0) {
+      EXPECT_EQ(each.inputs[1].scale, each.sweep) << "the output is linear in X";
+      EXPECT_EQ(each.level, each.sweep > 4 ? Level::Strict : Level::Default);
+      bound.push_back(each.sweep);
+    }
+  }
+  EXPECT_THAT(bound, ElementsAre(0.05, 0.3, 1, 4, 12));
+}
+
+TEST(Problem, NeedsNoCases) {
+  const Problem relu =
+      Problem::load(std::filesystem::path(EVO_SOURCE_DIR) / "tests/operators/relu/problem.toml");
+  EXPECT_EQ(relu.cases.size(), 1u);
 }
 
 TEST(Problem, KnowsItsShapesAndFlops) {

@@ -38,6 +38,8 @@ Problem some_problem() {
                      .fan_in = "k"}};
   problem.output = {.name = "Y", .shape = {"n"}, .distribution = {}, .scale = 1, .fan_in = {}};
   problem.rtol = 1e-4;
+  problem.cases = {{.name = "large", .level = Level::Strict, .sweep = 4, .inputs = problem.inputs}};
+  problem.cases[0].inputs[0].modifiers = {Modifier::LargeRow, Modifier::OppositeColumns};
   problem.flops = {{.coefficient = 2, .dims = {"n", "k"}}};
   problem.reference = "def reference(X):\n    return X.sum(1)\n";
   return problem;
@@ -50,6 +52,9 @@ TEST(Protocol, AProblemArrivesWhole) {
   EXPECT_EQ(problem.inputs[0].scale, 0.5);
   EXPECT_EQ(problem.fixed_dims, some_problem().fixed_dims);
   EXPECT_EQ(problem.reference, some_problem().reference);
+  ASSERT_EQ(problem.cases.size(), 1u);
+  EXPECT_EQ(problem.cases[0].level, Level::Strict);
+  EXPECT_EQ(problem.cases[0].inputs[0].modifiers, some_problem().cases[0].inputs[0].modifiers);
   expect_round_trip(some_problem());
 }
 
@@ -116,6 +121,42 @@ TEST(Protocol, AFailedComparisonHasNoBlocks) {
   EXPECT_TRUE(response.blocks.empty());
 }
 
+VerifyResponse some_verification() {
+  VerifyResponse verified;
+  verified.verification.level = Level::Strict;
+  verified.verification.headroom = 4;
+  verified.verification.cases = {
+      {.name = "uniform", .size = 64, .sweep = 0, .binding = true, .figures = {}, .fault = {}},
+      {.name = "zeros", .size = 65, .sweep = 0, .binding = false, .figures = {}, .fault = "bad"},
+      {.name = "sY = 4", .size = 65, .sweep = 4, .binding = true, .figures = {}, .fault = "worse"}};
+  return verified;
+}
+
+TEST(Protocol, VerificationsTravelAndConclude) {
+  VerifyRequest verify;
+  verify.level = Level::Harness;
+  verify.sizes = {64};
+  expect_round_trip(verify);
+
+  VerifyResponse verified = some_verification();
+  verified.conclude("n");
+  EXPECT_EQ(verified.verdict, Verdict::WrongAnswer);
+  EXPECT_EQ(verified.detail, "in the case \"sY = 4\" at n = 65, worse");
+  EXPECT_EQ(travelled(verified).verification.headroom, 4);
+  expect_round_trip(verified);
+  verified.verification.cases.pop_back();
+  verified.conclude("n");
+  EXPECT_EQ(verified.verdict, Verdict::Ok);
+}
+
+TEST(Protocol, AFitnessNeedHoldNoVerification) {
+  Fitness fitness;
+  EXPECT_FALSE(travelled(fitness).verification);
+  fitness.verification = some_verification().verification;
+  EXPECT_EQ(travelled(fitness).verification->cases.size(), 3u);
+  expect_round_trip(fitness);
+}
+
 TEST(Protocol, ARequestArrivesAsItsKind) {
   JudgeRequest judge;
   judge.id = "a";
@@ -125,6 +166,8 @@ TEST(Protocol, ARequestArrivesAsItsKind) {
   comparison.blocks = 3;
   const Request other = decode_request(json::parse(encode(comparison).dump()));
   EXPECT_EQ(std::get<CompareRequest>(other).blocks, 3);
+  EXPECT_TRUE(std::holds_alternative<VerifyRequest>(
+      decode_request(json::parse(encode(VerifyRequest{}).dump()))));
   EXPECT_THROW(decode_request({{"ask", "sing"}}), std::invalid_argument);
   EXPECT_THROW(decode_request(json::object()), json::exception);
 }

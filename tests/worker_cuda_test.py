@@ -13,15 +13,30 @@ import tempfile
 import time
 
 SIZES = [257, 515]
+VERIFIED_SIZES = [257, 404, 515]
+
+
+def tensor(name, shape, distribution="normal", scale=1.0, fan_in="", modifiers=()):
+    return {"name": name, "shape": shape, "distribution": distribution, "scale": scale,
+            "fan_in": fan_in, "modifiers": list(modifiers)}
+
+
+def case(name, level, sweep=0, w_scale=1.0, x=None):
+    return {"name": name, "level": level, "sweep": sweep,
+            "inputs": [tensor("W", ["n", "n"], scale=w_scale, fan_in="n"),
+                       x or tensor("X", ["n", "c"], "uniform")]}
+
+
+CASES = [case("harness", "harness"), case("small", "default", w_scale=1e-5),
+         case("positive", "default", x=tensor("X", ["n", "c"], "positive")),
+         case("large", "strict", w_scale=1e3)]
+CASES += [case(f"sY = {scale}", "default" if scale < 5 else "strict", scale, scale)
+          for scale in (0.05, 1, 4, 12)]
 
 PROBLEM = {
     "name": "product", "entry": "product", "output_file": "product.cu", "folder": "/", "seeds": [],
     "vary": "n", "dim_order": ["n", "c"], "fixed_dims": {"c": 48}, "sizes": SIZES,
-    "inputs": [
-        {"name": "W", "shape": ["n", "n"], "distribution": "normal", "scale": 1.0, "fan_in": "n"},
-        {"name": "X", "shape": ["n", "c"], "distribution": "uniform", "scale": 1.0, "fan_in": ""},
-    ],
-    "output": {"name": "Y", "shape": ["n", "c"], "distribution": "normal", "scale": 1.0, "fan_in": ""},
+    "inputs": CASES[0]["inputs"], "cases": CASES, "output": tensor("Y", ["n", "c"]),
     "rtol": 1e-4, "atol": 1e-4, "flops": [],
     "reference": "def reference(W, X):\n    return torch.relu(W @ X)\n",
 }
@@ -111,8 +126,26 @@ ZOO = {
     "illegal address": (STORE, STORE + " Y[(size_t)1 << 45] = 0;", "launch error", "illegal", True),
     "trap": (STORE, STORE + ' asm volatile("trap;");', "launch error", "", True),
     "absurd workspace": ("sizeof(float) * n;", "~size_t{0} / 2;", "over limits", "does not fit", False),
+    "reads past an input": (STORE, "  sum += X[n * c + row] * 0;\n" + STORE, "wrong answer", "n = 131",
+                            False),
     "no workspace function": ("product_workspace", "product_scratch", "no build",
                               "'product_workspace'", False),
+}
+
+# Right enough for a judgement. name: (text, its replacement, the verification's verdict, detail)
+VERIFIED = {
+    "right": ("", "", "ok", ""),
+    "wrong at a size that is not timed": (
+        STORE, STORE.replace("? sum", "? (n == 404 ? sum * 1.01f : sum)"), "wrong answer", "n = 404"),
+    "wrong one time in a hundred": (
+        BEFORE_LAUNCH, "  static int calls = 0;\n  if (n < 132 && ++calls % 100 == 0) "
+        "return cudaMemsetAsync(Y, 0, sizeof(float) * n * c, stream);\n" + BEFORE_LAUNCH,
+        "non-deterministic", "n = 131"),
+    "drops what is small": (
+        STORE, "  sum = rintf(sum * 50000) / 50000;\n" + STORE, "wrong answer", 'the case "small"'),
+    "a little too large": (
+        STORE, "  sum *= sum == rintf(sum) ? 1 : 1.00012f;\n" + STORE, "wrong answer",
+        'the case "small"'),
 }
 
 
@@ -152,13 +185,17 @@ class Worker:
         return self.ask({"ask": "compare", "contenders": contenders, "sizes": SIZES, "blocks": 4,
                          "cold_calls": 0} | options)
 
+    def verify(self, library, **options):
+        return self.ask({"ask": "verify", "library": library, "id": library, "level": "default",
+                         "sizes": VERIFIED_SIZES, "full": False, "calls": 500} | options)
+
     def end(self):
         os.close(self.requests)
         assert self.process.wait(20) == 0
 
 
-def build(folder, arch, name):
-    before, after = ZOO[name][:2]
+def build(folder, arch, name, change):
+    before, after = change[:2]
     assert before in RIGHT, name
     stem = os.path.join(folder, name.replace(" ", "_"))
     with open(stem + ".cu", "w") as file:
@@ -217,6 +254,22 @@ def check_comparisons(worker, libraries, verbose):
     return wrong
 
 
+def check_verified(name, judged, answer, verbose, seconds):
+    _, _, verdict, detail = VERIFIED[name]
+    verification = answer["verification"]
+    if verbose:
+        print(f"{name}: {answer['verdict']}, {answer['detail']}, headroom {verification['headroom']}, "
+              f"{verification['calls']} calls ({seconds * 1000:.0f} ms)")
+    wrong = []
+    if judged["fitness"]["verdict"] != "ok":
+        wrong.append("a judgement rejects it already")
+    if answer["verdict"] != verdict or detail not in answer["detail"]:
+        wrong.append(f"expected {verdict} with '{detail}'")
+    if verdict == "ok" and not (verification["calls"] >= 500 and verification["headroom"] >= 4):
+        wrong.append("too few calls, or no headroom")
+    return [f"{name}: {complaint}, got {answer}, judged {judged}" for complaint in wrong]
+
+
 def main():
     program, verbose = sys.argv[1], "--verbose" in sys.argv
     worker = Worker(program)
@@ -228,21 +281,34 @@ def main():
     failures = []
     with tempfile.TemporaryDirectory() as folder:
         with concurrent.futures.ThreadPoolExecutor() as pool:
-            libraries = dict(zip(ZOO, pool.map(lambda name: build(folder, prepared["arch"], name), ZOO)))
-        for name, library in libraries.items():
+            changes = ZOO | VERIFIED
+            libraries = dict(zip(changes, pool.map(
+                lambda name: build(folder, prepared["arch"], name, changes[name]), changes)))
+        for name in ZOO:
             start = time.monotonic()
-            answer = worker.judge(library)
+            answer = worker.judge(libraries[name])
             failures += check(name, answer, verbose, time.monotonic() - start)
             if answer["leaving"]:
                 worker.end()
                 worker = Worker(program)
                 worker.prepare()
+        for name in VERIFIED:
+            judged = worker.judge(libraries[name])
+            start = time.monotonic()
+            answer = worker.verify(libraries[name])
+            failures += check_verified(name, judged, answer, verbose, time.monotonic() - start)
+        full = worker.verify(libraries["right"], full=True, level="strict")["verification"]
+        if len(full["cases"]) != len(CASES) * len(VERIFIED_SIZES):
+            failures.append(f"a full verification leaves cases out: {full}")
+        limited = worker.verify(libraries["a little too large"], level="harness")
+        if limited["verdict"] != "ok" or limited["verification"]["headroom"] != 1:
+            failures.append(f"another scale headroom than 1: {limited}")
         slow = worker.judge(libraries["right"], stop_at_ms_ratio=1.5, best_ms=[1e-6, 1e-6])
         if [size["calls"] for size in slow["fitness"]["sizes"]] != [3, 3]:
             failures.append(f"a slow candidate was not stopped early: {slow}")
         failures += check_comparisons(worker, libraries, verbose)
     worker.end()
-    print("\n".join(failures) or f"{len(ZOO)} kernels judged as they should be")
+    print("\n".join(failures) or f"{len(ZOO) + len(VERIFIED)} kernels judged as they should be")
     return 1 if failures else 0
 
 

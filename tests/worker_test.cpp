@@ -51,6 +51,23 @@ protected:
     EXPECT_TRUE(response.counts.empty());
   }
 
+  VerifyResponse verify(const std::string& source, Level level, bool full = false) {
+    VerifyRequest request;
+    request.library = test::cpu_library(source).string();
+    request.level = level;
+    request.sizes = {17, 67};
+    request.full = full;
+    return client_.verify(request);
+  }
+
+  /// Right on what is timed, wrong on the case that `detail` names.
+  void expect_fault(const std::string& source, const std::string& detail) {
+    EXPECT_EQ(verify(source, Level::Harness).verdict, Verdict::Ok);
+    const VerifyResponse response = verify(source, Level::Default);
+    EXPECT_EQ(response.verdict, Verdict::WrongAnswer);
+    EXPECT_THAT(response.detail, HasSubstr(detail));
+  }
+
   WorkerClient client_{EVO_WORKER_PROGRAM, model_of(test::lora()), deadlines};
 };
 
@@ -115,6 +132,46 @@ TEST_F(ModelBackend, AMissingBarrierIsARace) {
 TEST_F(ModelBackend, AMissingGuardIsOutOfBounds) {
   expect_failure(replaced(tiled(), "if (row < d && col < d)", "if (col < d)"), Verdict::OutOfBounds,
                  "at d = 17");
+}
+
+TEST_F(ModelBackend, TheSeedsPassTheDefaultCasesAtEverySize) {
+  for (const std::string& source : {naive(), tiled()}) {
+    const VerifyResponse response = verify(source, Level::Default, true);
+    EXPECT_EQ(response.verdict, Verdict::Ok) << response.detail;
+    EXPECT_EQ(response.verification.cases.size(), 2 * test::lora().cases.size());
+    EXPECT_EQ(response.verification.headroom, 12);
+    EXPECT_EQ(response.verification.calls, 2 * static_cast<int>(test::lora().cases.size()));
+  }
+}
+
+constexpr const char* store = "Y[row * d + col] += sum;";
+
+TEST_F(ModelBackend, AResultRoundedToSteps) {
+  expect_fault(
+      replaced(naive(), store,
+               "Y[row * d + col] = static_cast<int>((Y[row * d + col] + sum) * 5e4f) / 5e4f;"),
+      "in the case \"1e-3 times everything\" at d = ");
+}
+
+TEST_F(ModelBackend, AScaleOfZeroMakesNaNs) {
+  expect_fault(
+      replaced(naive(), "sum += W[row * d + k] * X[k * d + col];",
+               "sum += W[row * d + k] * (X[k * d + col] / X[k * d + col] * X[k * d + col]);"),
+      "in the case \"zeros\" at d = ");
+}
+
+TEST_F(ModelBackend, ARelativeErrorUsesUpTheScaleHeadroom) {
+  const std::string source =
+      replaced(naive(), store, std::string(store) + " Y[row * d + col] *= 1.00012f;");
+  expect_fault(source, "in the case \"1e-3 times everything\" at d = ");
+  EXPECT_EQ(verify(source, Level::Harness).verification.headroom, 1);
+}
+
+TEST_F(ModelBackend, AVerifiedLibraryThatIsNoneIsNoBuild) {
+  VerifyRequest request;
+  request.library = "/nonexistent.so";
+  request.sizes = {17};
+  EXPECT_EQ(client_.verify(request).verdict, Verdict::NoBuild);
 }
 
 TEST_F(ModelBackend, ALibraryThatIsNoneIsNoBuild) {
