@@ -183,6 +183,14 @@ const PaddingCase padding_cases[] = {
      {"4", "8"}},
     {odd_rows("two elements at once are of one row", 60), {"1"}},
     {odd_rows("two elements at once are not of one row", 62), {}},
+    {{"its rows are written several elements at once",
+      {{"i = threadIdx.x; i < gemm_block_k * gemm_block_n; i += gemm_threads",
+        "i = threadIdx.x * 4; i < gemm_block_k * gemm_block_n; i += gemm_threads * 4"},
+       {"tiles.x[k][col] =\n          k0 + k < d && block_col + col < d ? X[(k0 + k) * d + "
+        "block_col + "
+        "col] : 0.0f;",
+        "*reinterpret_cast<float4 *>(&tiles.x[k][col]) = make_float4(0.0f, 0.0f, 0.0f, 0.0f);"}}},
+     {"4", "8"}},
     {{"a part of several elements at once is read",
       {{core, with(core, "sum[0][0] += reinterpret_cast<float4 &>(tiles.x[k][0]).y;")}}},
      {}},

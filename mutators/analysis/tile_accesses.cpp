@@ -170,6 +170,10 @@ std::optional<TileAccess> access_through(const Kernel& kernel, const clang::Expr
       access.wide = true;
     } else if (!is_cast(user, {clang::CK_NoOp}) &&
                (access.wide || !isa_and_nonnull<clang::MemberExpr>(user))) {
+      const auto* assignment = dyn_cast_or_null<clang::CXXOperatorCallExpr>(user);
+      if (assignment != nullptr && assignment->getArg(0)->IgnoreParens() == place) {
+        access.sites.push_back(user); // its value is the place again
+      }
       return uses_value(user, place) ? std::optional(access) : std::nullopt;
     }
     if (user == nullptr) {
