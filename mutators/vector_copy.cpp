@@ -13,6 +13,7 @@
 
 #include "mutators/analysis/affine_view.hpp"
 #include "mutators/analysis/conditions.hpp"
+#include "mutators/analysis/dependence_graph.hpp"
 #include "mutators/analysis/exchange.hpp"
 #include "mutators/analysis/expressions.hpp"
 #include "mutators/analysis/launches.hpp"
@@ -30,53 +31,49 @@ constexpr std::int64_t any_size = 1027; // block sizes are constants
 
 class UseCollector : public clang::RecursiveASTVisitor<UseCollector> {
 public:
-  bool VisitDeclRefExpr(clang::DeclRefExpr *use) {
+  bool VisitDeclRefExpr(clang::DeclRefExpr* use) {
     uses.push_back(use);
     return true;
   }
-  std::vector<const clang::DeclRefExpr *> uses;
+  std::vector<const clang::DeclRefExpr*> uses;
 };
 
-std::vector<const clang::DeclRefExpr *> uses_in(const clang::Stmt &code) {
+std::vector<const clang::DeclRefExpr*> uses_in(const clang::Stmt& code) {
   UseCollector collector;
-  collector.TraverseStmt(const_cast<clang::Stmt *>(&code));
+  collector.TraverseStmt(const_cast<clang::Stmt*>(&code));
   return std::move(collector.uses);
 }
 
 /// Whether a sum may stand where `use` does without parentheses.
-bool takes_a_sum(const Kernel &kernel, const clang::DeclRefExpr &use) {
-  const clang::Stmt *around = parent_of(kernel, use);
+bool takes_a_sum(const Kernel& kernel, const clang::DeclRefExpr& use) {
+  const clang::Stmt* around = parent_of(kernel, use);
   while (around != nullptr && clang::isa<clang::ImplicitCastExpr>(around)) {
     around = parent_of(kernel, *around);
   }
-  const auto *operation = dyn_cast<clang::BinaryOperator>(around);
-  const auto *subscript = dyn_cast<clang::ArraySubscriptExpr>(around);
+  const auto* operation = dyn_cast<clang::BinaryOperator>(around);
+  const auto* subscript = dyn_cast<clang::ArraySubscriptExpr>(around);
   return clang::isa<clang::ParenExpr>(around) ||
-         (subscript != nullptr &&
-          subscript->getIdx()->IgnoreParenImpCasts() == &use) ||
-         (operation != nullptr && (operation->getOpcode() == clang::BO_Add ||
-                                   operation->isComparisonOp()));
+         (subscript != nullptr && subscript->getIdx()->IgnoreParenImpCasts() == &use) ||
+         (operation != nullptr &&
+          (operation->getOpcode() == clang::BO_Add || operation->isComparisonOp()));
 }
 
-/// Whether the threads of every launch begin at 0, 1, ..., stride - 1, each
-/// number once.
-bool starts_cover(const Kernel &kernel, const clang::FunctionDecl &function,
-                  const clang::Expr &start, std::int64_t stride) {
+/// Whether the threads of every launch begin at 0, 1, ..., stride - 1, each number once.
+bool starts_cover(const Kernel& kernel, const clang::FunctionDecl& function,
+                  const clang::Expr& start, std::int64_t stride) {
   const auto dims = find_dims(kernel);
-  const auto launches =
-      dims ? evaluate_launches(kernel, dims->at(any_size))
-           : std::variant<std::vector<EvaluatedLaunch>, Failure>{Failure{}};
-  const auto *all = std::get_if<std::vector<EvaluatedLaunch>>(&launches);
+  const auto launches = dims ? evaluate_launches(kernel, dims->at(any_size))
+                             : std::variant<std::vector<EvaluatedLaunch>, Failure>{Failure{}};
+  const auto* all = std::get_if<std::vector<EvaluatedLaunch>>(&launches);
   bool launched = false;
-  for (const EvaluatedLaunch &launch :
-       all == nullptr ? std::vector<EvaluatedLaunch>{} : *all) {
+  for (const EvaluatedLaunch& launch : all == nullptr ? std::vector<EvaluatedLaunch>{} : *all) {
     if (launch.launch.kernel != &function) {
       continue;
     }
     launched = true;
     Evaluator evaluator(kernel);
     const auto values = evaluator.value(start, launch.block_at({0, 0, 0}));
-    const auto *lanes = std::get_if<Ints>(&values);
+    const auto* lanes = std::get_if<Ints>(&values);
     if (lanes == nullptr || launch.block.count() != stride) {
       return false;
     }
@@ -96,7 +93,7 @@ bool starts_cover(const Kernel &kernel, const clang::FunctionDecl &function,
 class VectorCopy {
 public:
   /// With `dealt`, one half of a copy through registers.
-  VectorCopy(const Kernel &kernel, const CopyLoop &copy, int width,
+  VectorCopy(const Kernel& kernel, const CopyLoop& copy, int width,
              std::optional<DealtIndex> dealt = {})
       : kernel_(kernel), copy_(copy), width_(width), dealt_(dealt),
         view_(kernel, moving(copy, dealt), width), names_(kernel),
@@ -104,8 +101,7 @@ public:
 
   std::optional<std::vector<Edit>> edits() {
     const auto span = span_of(kernel_, *copy_.loop.counted.loop->getBody());
-    const bool in_groups =
-        dealt_ ? by_steps() : of_one_thread() || by_threads();
+    const bool in_groups = dealt_ ? by_steps() : of_one_thread() || by_threads();
     if (!span || !in_groups) {
       return std::nullopt;
     }
@@ -124,8 +120,8 @@ private:
   bool by_threads();
   bool by_steps();
   bool is_thread_independent();
-  static std::set<const clang::VarDecl *>
-  moving(const CopyLoop &copy, const std::optional<DealtIndex> &dealt) {
+  static std::set<const clang::VarDecl*> moving(const CopyLoop& copy,
+                                                const std::optional<DealtIndex>& dealt) {
     return dealt ? std::set{copy.loop.counted.counter, dealt->index}
                  : std::set{copy.loop.counted.counter};
   }
@@ -136,26 +132,30 @@ private:
   std::string to_registers();
   std::string to_shared();
   std::string to_global();
-  std::string one_by_one(const std::string &name);
+  std::string compute_first();
+  bool stands_in_braces() const;
+  bool reads_other_memory() const;
+  std::string one_by_one(const std::string& name);
   std::string group_value();
-  std::string wide(const clang::ArraySubscriptExpr &place, bool is_const);
-  std::string in_conditions(const std::string &code);
+  std::string wide(const clang::ArraySubscriptExpr& place, bool is_const);
+  std::string in_conditions(const std::string& code);
 
-  bool is_consecutive(const clang::ArraySubscriptExpr &place);
-  bool is_wide_in_shared(const clang::ArraySubscriptExpr &place);
-  std::string is_aligned(const clang::ArraySubscriptExpr &place);
-  std::vector<std::string> holds_throughout(const clang::Expr &condition);
-  bool is_alike_throughout(const Condition &condition);
-  std::string at(const clang::Stmt &code, int element);
-  std::string text(const clang::Stmt &code) { return at(code, 0); }
-  void replace(const clang::Stmt &node, const std::string &with);
+  bool is_consecutive(const clang::ArraySubscriptExpr& place);
+  bool is_wide_in_shared(const clang::ArraySubscriptExpr& place);
+  std::string is_aligned(const clang::ArraySubscriptExpr& place);
+  std::vector<std::string> holds_throughout(const clang::Expr& condition);
+  bool is_alike_throughout(const Condition& condition);
+  std::string at(const clang::Stmt& code, int element);
+  std::string text(const clang::Stmt& code) { return at(code, 0); }
+  void replace(const clang::Stmt& node, const std::string& with);
+  std::string counter() const { return copy_.loop.counted.counter->getNameAsString(); }
   std::string refuse() {
     possible_ = false;
     return "";
   }
 
-  const Kernel &kernel_;
-  const CopyLoop &copy_;
+  const Kernel& kernel_;
+  const CopyLoop& copy_;
   const int width_;
   const std::optional<DealtIndex> dealt_;
   AffineView view_;
@@ -166,36 +166,32 @@ private:
   bool possible_ = true;
 };
 
-void VectorCopy::replace(const clang::Stmt &node, const std::string &with) {
+void VectorCopy::replace(const clang::Stmt& node, const std::string& with) {
   const auto span = span_of(kernel_, node.getSourceRange());
   possible_ = possible_ && span;
-  edits_.push_back(
-      {span.value_or(Span{}).begin, span.value_or(Span{}).length(), with});
+  edits_.push_back({span.value_or(Span{}).begin, span.value_or(Span{}).length(), with});
 }
 
 /// for (j = 0; j < N; ++j): the group's elements belong to one thread anyway.
 bool VectorCopy::of_one_thread() {
-  const CountedLoop &loop = copy_.loop.counted;
+  const CountedLoop& loop = copy_.loop.counted;
   const auto start = constant_value(kernel_, *loop.start);
   const auto trips = trip_count(kernel_, loop);
-  if (!start || *start < 0 || *start % width_ != 0 || loop.step_value != 1 ||
-      !trips || *trips % width_ != 0 || *trips == 0) {
+  if (!start || *start < 0 || *start % width_ != 0 || loop.step_value != 1 || !trips ||
+      *trips % width_ != 0 || *trips == 0) {
     return false;
   }
-  replace(*loop.loop->getInc(),
-          loop.counter->getNameAsString() + " += " + std::to_string(width_));
+  replace(*loop.loop->getInc(), counter() + " += " + std::to_string(width_));
   return true;
 }
 
-/// for (i = threadIdx.x; i < N; i += threads): a thread takes its group instead
-/// of its element.
+/// for (i = threadIdx.x; i < N; i += threads): a thread takes its group instead of its element.
 bool VectorCopy::by_threads() {
-  const CountedLoop &loop = copy_.loop.counted;
+  const CountedLoop& loop = copy_.loop.counted;
   const auto limit = constant_value(kernel_, *loop.limit);
   if (loop.step == nullptr || !limit || *limit <= 0 || *limit % width_ != 0 ||
       copy_.to.space != Space::Shared || !is_thread_independent() ||
-      !starts_cover(kernel_, *copy_.loop.function, *loop.start,
-                    loop.step_value)) {
+      !starts_cover(kernel_, *copy_.loop.function, *loop.start, loop.step_value)) {
     return false;
   }
   const std::string times = " * " + std::to_string(width_);
@@ -203,25 +199,22 @@ bool VectorCopy::by_threads() {
   const auto step = operand(kernel_, *loop.step, Binding::Product);
   possible_ = possible_ && start && step;
   replace(*loop.start, start.value_or("") + times);
-  replace(*loop.loop->getInc(),
-          loop.counter->getNameAsString() + " += " + step.value_or("") + times);
+  replace(*loop.loop->getInc(), counter() + " += " + step.value_or("") + times);
   return true;
 }
 
-/// const int i = threadIdx.x + step * threads: a thread's steps make up groups,
-/// and every group is some thread's.
+/// const int i = threadIdx.x + step * threads: a thread's steps make up groups, and every group is
+/// some thread's.
 bool VectorCopy::by_steps() {
   if (!of_one_thread() || !is_thread_independent() ||
-      !starts_cover(kernel_, *copy_.loop.function, *dealt_->start,
-                    dealt_->stride)) {
+      !starts_cover(kernel_, *copy_.loop.function, *dealt_->start, dealt_->stride)) {
     return false;
   }
   const auto span = span_of(kernel_, dealt_->start->getSourceRange());
   const auto start = operand(kernel_, *dealt_->start, Binding::Product);
   possible_ = possible_ && span && start;
-  definition_edits_.push_back(
-      {span.value_or(Span{}).begin, span.value_or(Span{}).length(),
-       start.value_or("") + " * " + std::to_string(width_)});
+  definition_edits_.push_back({span.value_or(Span{}).begin, span.value_or(Span{}).length(),
+                               start.value_or("") + " * " + std::to_string(width_)});
   return true;
 }
 
@@ -231,52 +224,49 @@ bool VectorCopy::is_thread_independent() {
   const bool to_shared = copy_.to.space == Space::Shared;
   return (!to_shared ||
           (uniform.holds(*copy_.place) &&
-           is_alone_between_barriers(kernel_, *copy_.loop.counted.loop,
-                                     *copy_.place))) &&
+           is_alone_between_barriers(kernel_, *copy_.loop.counted.loop, *copy_.place))) &&
          (copy_.from.space == Space::Register || uniform.holds(*copy_.value)) &&
-         std::ranges::all_of(copy_.conditions, [&](const clang::Expr *c) {
-           return uniform.holds(*c);
-         });
+         std::ranges::all_of(copy_.conditions,
+                             [&](const clang::Expr* c) { return uniform.holds(*c); });
 }
 
 /// The text for one element of a group: what moves is put ahead by as much.
-std::string VectorCopy::at(const clang::Stmt &code, int element) {
+std::string VectorCopy::at(const clang::Stmt& code, int element) {
   std::vector<Edit> ahead;
-  for (const clang::DeclRefExpr *use :
-       element == 0 ? std::vector<const clang::DeclRefExpr *>{}
-                    : uses_in(code)) {
-    const auto progression = use->getType()->isIntegerType()
-                                 ? view_.of(*use)
-                                 : std::optional(Progression{});
-    const auto *variable = dyn_cast<clang::VarDecl>(use->getDecl());
+  for (const clang::DeclRefExpr* use :
+       element == 0 ? std::vector<const clang::DeclRefExpr*>{} : uses_in(code)) {
+    const auto progression =
+        use->getType()->isIntegerType() ? view_.of(*use) : std::optional(Progression{});
+    const auto* variable = dyn_cast<clang::VarDecl>(use->getDecl());
     const auto span = span_of(kernel_, use->getSourceRange());
     if (!progression || !span || variable == nullptr) {
       return refuse();
     }
     if (progression->slope != 0) {
-      const std::string sum = variable->getNameAsString() + " + " +
-                              std::to_string(progression->slope * element);
-      ahead.push_back({span->begin, span->length(),
-                       takes_a_sum(kernel_, *use) ? sum : "(" + sum + ")"});
+      const std::string sum =
+          variable->getNameAsString() + " + " + std::to_string(progression->slope * element);
+      ahead.push_back(
+          {span->begin, span->length(), takes_a_sum(kernel_, *use) ? sum : "(" + sum + ")"});
     }
   }
-  const auto span = clang::isa<clang::Expr>(code)
-                        ? span_of(kernel_, code.getSourceRange())
-                        : span_of(kernel_, code);
+  const auto span = clang::isa<clang::Expr>(code) ? span_of(kernel_, code.getSourceRange())
+                                                  : span_of(kernel_, code);
   return span ? render(kernel_, *span, ahead) : refuse();
 }
 
 std::string VectorCopy::definitions() {
   std::string result;
-  for (const clang::DeclStmt *definition : copy_.definitions) {
+  for (const clang::DeclStmt* definition : copy_.definitions) {
     const auto span = span_of(kernel_, *definition);
-    result +=
-        span ? render(kernel_, *span, definition_edits_) + "\n" : refuse();
+    result += span ? render(kernel_, *span, definition_edits_) + "\n" : refuse();
   }
   return result;
 }
 
 std::string VectorCopy::moves() {
+  if (!copy_.computation.empty() && copy_.to.space != Space::Global) {
+    return refuse();
+  }
   switch (copy_.to.space) {
   case Space::Register:
     return in_conditions(to_registers());
@@ -287,27 +277,23 @@ std::string VectorCopy::moves() {
   }
 }
 
-bool VectorCopy::is_consecutive(const clang::ArraySubscriptExpr &place) {
+bool VectorCopy::is_consecutive(const clang::ArraySubscriptExpr& place) {
   const auto element = view_.element(place);
   return element && element->slope == 1;
 }
 
-std::string VectorCopy::wide(const clang::ArraySubscriptExpr &place,
-                             bool is_const) {
-  return "*reinterpret_cast<" + std::string(is_const ? "const " : "") +
-         vector_ + " *>(&" + text(place) + ")";
+std::string VectorCopy::wide(const clang::ArraySubscriptExpr& place, bool is_const) {
+  return "*reinterpret_cast<" + std::string(is_const ? "const " : "") + vector_ + " *>(&" +
+         text(place) + ")";
 }
 
-std::string VectorCopy::is_aligned(const clang::ArraySubscriptExpr &place) {
-  return "reinterpret_cast<size_t>(&" + text(place) + ") % sizeof(" + vector_ +
-         ") == 0";
+std::string VectorCopy::is_aligned(const clang::ArraySubscriptExpr& place) {
+  return "reinterpret_cast<size_t>(&" + text(place) + ") % sizeof(" + vector_ + ") == 0";
 }
 
-/// The group's values as a vector: one load where the elements are consecutive,
-/// else put together.
+/// The group's values as a vector: one load where the elements are consecutive, else put together.
 std::string VectorCopy::group_value() {
-  const bool reads_memory =
-      copy_.read != nullptr && copy_.from.space != Space::Register;
+  const bool reads_memory = copy_.read != nullptr && copy_.from.space != Space::Register;
   std::string single = "make_" + vector_ + "(";
   for (int element = 0; element < width_; ++element) {
     single += (element == 0 ? "" : ", ") + at(*copy_.value, element);
@@ -316,9 +302,8 @@ std::string VectorCopy::group_value() {
   if (!reads_memory || !is_consecutive(*copy_.read)) {
     return single;
   }
-  std::vector<std::string> conditions = copy_.guard == nullptr
-                                            ? std::vector<std::string>{}
-                                            : holds_throughout(*copy_.guard);
+  std::vector<std::string> conditions =
+      copy_.guard == nullptr ? std::vector<std::string>{} : holds_throughout(*copy_.guard);
   if (copy_.from.space == Space::Shared) {
     if (!is_wide_in_shared(*copy_.read)) {
       return single;
@@ -327,7 +312,7 @@ std::string VectorCopy::group_value() {
     conditions.push_back(is_aligned(*copy_.read));
   }
   std::string whole;
-  for (const std::string &condition : conditions) {
+  for (const std::string& condition : conditions) {
     whole += (whole.empty() ? "" : " && ") + condition;
   }
   const std::string load = wide(*copy_.read, true);
@@ -335,9 +320,8 @@ std::string VectorCopy::group_value() {
 }
 
 std::string VectorCopy::to_registers() {
-  const bool loads = copy_.read != nullptr &&
-                     copy_.from.space != Space::Register &&
-                     is_consecutive(*copy_.read);
+  const bool loads =
+      copy_.read != nullptr && copy_.from.space != Space::Register && is_consecutive(*copy_.read);
   if (!loads) {
     return refuse();
   }
@@ -348,13 +332,11 @@ std::string VectorCopy::to_registers() {
 }
 
 /// Loads the group at once and puts its elements where they belong.
-std::string VectorCopy::one_by_one(const std::string &name) {
+std::string VectorCopy::one_by_one(const std::string& name) {
   const std::string vector = names_.fresh(name + "_vector");
-  std::string result =
-      "const " + vector_ + " " + vector + " = " + group_value() + ";\n";
+  std::string result = "const " + vector_ + " " + vector + " = " + group_value() + ";\n";
   for (int element = 0; element < width_; ++element) {
-    result += at(*copy_.place, element) + " = " + vector + "." +
-              "xyzw"[element] + ";\n";
+    result += at(*copy_.place, element) + " = " + vector + "." + "xyzw"[element] + ";\n";
   }
   return result;
 }
@@ -368,44 +350,104 @@ std::string VectorCopy::to_shared() {
   if (is_consecutive(*copy_.place) && is_wide_in_shared(*copy_.place)) {
     return wide(*copy_.place, false) + " = " + group_value() + ";\n";
   }
-  return reads_memory ? one_by_one(copy_.to.member != nullptr
-                                       ? copy_.to.member->getNameAsString()
-                                       : copy_.to.variable->getNameAsString())
-                      : refuse();
+  if (dealt_) { // the other half gains
+    std::string result;
+    for (int element = 0; element < width_; ++element) {
+      result += at(*copy_.place, element) + " = " + at(*copy_.value, element) + ";\n";
+    }
+    return result;
+  }
+  return reads_memory
+             ? one_by_one(copy_.to.member != nullptr ? copy_.to.member->getNameAsString()
+                                                     : copy_.to.variable->getNameAsString())
+             : refuse();
 }
 
-/// Whole groups at once where they are aligned, else those elements whose
-/// conditions hold.
+/// Whole groups at once where they are aligned, else those elements whose conditions hold.
 std::string VectorCopy::to_global() {
-  if (!is_consecutive(*copy_.place) || copy_.from.space == Space::Global) {
+  if (!is_consecutive(*copy_.place)) {
     return refuse();
   }
+  const bool computes = !copy_.computation.empty() || copy_.from.space == Space::Global;
+  const std::string values = computes ? compute_first() : "";
   std::string whole;
-  for (const clang::Expr *condition : copy_.conditions) {
-    for (const std::string &part : holds_throughout(*condition)) {
+  for (const clang::Expr* condition : copy_.conditions) {
+    for (const std::string& part : holds_throughout(*condition)) {
       whole += part + " && ";
     }
   }
-  std::string result = "if (" + whole + is_aligned(*copy_.place) + ") {\n" +
-                       wide(*copy_.place, false) + " = " + group_value() +
-                       ";\n} else {\n";
+  std::string group;
+  std::string single;
   for (int element = 0; element < width_; ++element) {
-    std::string condition;
-    for (const clang::Expr *part : copy_.conditions) {
-      condition += "if (" + at(*part, element) + ") ";
+    const std::string index = counter() + (element == 0 ? "" : " + " + std::to_string(element));
+    const std::string value = computes ? values + "[" + index + "]" : at(*copy_.value, element);
+    group += (element == 0 ? "" : ", ") + value;
+    for (const clang::Expr* condition : copy_.conditions) {
+      single += "if (" + at(*condition, element) + ") ";
     }
-    const std::string single =
-        at(*copy_.place, element) + " = " + at(*copy_.value, element) + ";\n";
-    result += condition.empty() ? single : condition + "{\n" + single + "}\n";
+    single += "{\n" + at(*copy_.place, element) + " = " + value + ";\n}\n";
   }
-  return result + "}\n";
+  group = computes ? "make_" + vector_ + "(" + group + ")" : group_value();
+  return "if (" + whole + is_aligned(*copy_.place) + ") {\n" + wide(*copy_.place, false) + " = " +
+         group + ";\n} else {\n" + single + "}\n";
+}
+
+/// Puts a loop before this one that computes all values into an array, whose name it returns: what
+/// it reads stays the same.
+std::string VectorCopy::compute_first() {
+  const DeviceLoop& loop = copy_.loop;
+  const auto begin = begin_of(kernel_, loop);
+  const auto span = span_of(kernel_, *loop.counted.loop);
+  const auto place = span_of(kernel_, copy_.place->getSourceRange());
+  if (!begin || !span || !place || !stands_in_braces() || !reads_other_memory() ||
+      constant_value(kernel_, *loop.counted.start) != 0) {
+    return refuse();
+  }
+  const std::string values = names_.fresh(copy_.to.variable->getNameAsString() + "_values");
+  const std::string slot = values + "[" + counter() + "]";
+  edits_.push_back(
+      {*begin, 0,
+       "float " + values + "[" + text(*loop.counted.limit) + "];\n" +
+           render(kernel_, {*begin, span->end}, {{place->begin, place->length(), slot}}) + "\n"});
+  return values;
+}
+
+bool VectorCopy::stands_in_braces() const {
+  const clang::Stmt* around = parent_of(kernel_, *copy_.loop.counted.loop);
+  if (around != nullptr && clang::isa<clang::AttributedStmt>(around)) {
+    around = parent_of(kernel_, *around);
+  }
+  return around != nullptr && clang::isa<clang::CompoundStmt>(around);
+}
+
+/// Whether no launch passes the memory that is written as what is read.
+bool VectorCopy::reads_other_memory() const {
+  const clang::FunctionDecl* entry = find_entry(kernel_);
+  const auto base = [&](const Launch& launch, const clang::VarDecl* variable) {
+    const auto* parameter = clang::dyn_cast_or_null<clang::ParmVarDecl>(variable);
+    return parameter == nullptr
+               ? nullptr
+               : pointer_of(*entry, *launch.arguments[parameter->getFunctionScopeIndex()]).base;
+  };
+  const Accesses accesses = accesses_of(*copy_.loop.counted.loop->getBody());
+  std::vector<Launch> launches = find_launches(kernel_);
+  std::erase_if(launches, [&](const Launch& l) { return l.kernel != copy_.loop.function; });
+  return !launches.empty() && std::ranges::all_of(launches, [&](const Launch& launch) {
+    const clang::VarDecl* written = base(launch, copy_.to.variable);
+    return written != nullptr &&
+           std::ranges::all_of(accesses.list, [&](const MemoryAccess& access) {
+             const bool reads = access.reads && access.memory.space == Space::Global;
+             const auto* read = reads ? base(launch, access.memory.variable) : nullptr;
+             return !reads || (read != nullptr && read != written);
+           });
+  });
 }
 
 /// The ifs around an assignment, if all elements of a group agree on them.
-std::string VectorCopy::in_conditions(const std::string &code) {
+std::string VectorCopy::in_conditions(const std::string& code) {
   std::string result = code;
-  for (const clang::Expr *condition : copy_.conditions) {
-    for (const Condition &part : conjuncts({{condition, true}})) {
+  for (const clang::Expr* condition : copy_.conditions) {
+    for (const Condition& part : conjuncts({{condition, true}})) {
       if (!is_alike_throughout(part)) {
         return refuse();
       }
@@ -415,72 +457,60 @@ std::string VectorCopy::in_conditions(const std::string &code) {
   return result;
 }
 
-/// Whether a condition holds for all elements of a group or for none. i < N
-/// does where both count whole groups.
-bool VectorCopy::is_alike_throughout(const Condition &condition) {
-  const auto *comparison =
-      dyn_cast<clang::BinaryOperator>(condition.expression);
-  if (comparison != nullptr && (comparison->getOpcode() == clang::BO_LT ||
-                                comparison->getOpcode() == clang::BO_GE)) {
+/// Whether a condition holds for all elements of a group or for none. i < N does where both count
+/// whole groups.
+bool VectorCopy::is_alike_throughout(const Condition& condition) {
+  const auto* comparison = dyn_cast<clang::BinaryOperator>(condition.expression);
+  if (comparison != nullptr &&
+      (comparison->getOpcode() == clang::BO_LT || comparison->getOpcode() == clang::BO_GE)) {
     const auto left = view_.of(*comparison->getLHS());
     const auto right = view_.of(*comparison->getRHS());
-    if (left && right && left->slope == 1 && right->slope == 0 &&
-        left->is_multiple_of(width_) && right->is_multiple_of(width_)) {
+    if (left && right && left->slope == 1 && right->slope == 0 && left->is_multiple_of(width_) &&
+        right->is_multiple_of(width_)) {
       return true;
     }
   }
-  return std::ranges::all_of(
-      uses_in(*condition.expression), [&](const clang::DeclRefExpr *use) {
-        const auto value = use->getType()->isIntegerType()
-                               ? view_.of(*use)
-                               : std::optional(Progression{});
-        return value && value->slope == 0;
-      });
+  return std::ranges::all_of(uses_in(*condition.expression), [&](const clang::DeclRefExpr* use) {
+    const auto value =
+        use->getType()->isIntegerType() ? view_.of(*use) : std::optional(Progression{});
+    return value && value->slope == 0;
+  });
 }
 
 /// What to ask, so that the condition holds for every element of a group.
-std::vector<std::string>
-VectorCopy::holds_throughout(const clang::Expr &condition) {
+std::vector<std::string> VectorCopy::holds_throughout(const clang::Expr& condition) {
   std::vector<std::string> result;
-  for (const Condition &part : conjuncts({{&condition, true}})) {
-    const auto *comparison = dyn_cast<clang::BinaryOperator>(part.expression);
+  for (const Condition& part : conjuncts({{&condition, true}})) {
+    const auto* comparison = dyn_cast<clang::BinaryOperator>(part.expression);
     int element = 0;
     if (!is_alike_throughout(part)) {
-      const auto left = comparison == nullptr ? std::nullopt
-                                              : view_.of(*comparison->getLHS());
-      const auto right = comparison == nullptr
-                             ? std::nullopt
-                             : view_.of(*comparison->getRHS());
+      const auto left = comparison == nullptr ? std::nullopt : view_.of(*comparison->getLHS());
+      const auto right = comparison == nullptr ? std::nullopt : view_.of(*comparison->getRHS());
       if (!left || !right || !comparison->isRelationalOp()) {
         refuse();
         return {};
       }
       const auto opcode = part.holds
                               ? comparison->getOpcode()
-                              : clang::BinaryOperator::negateComparisonOp(
-                                    comparison->getOpcode());
-      const bool rises =
-          left->slope > right->slope; // the left side against the right
+                              : clang::BinaryOperator::negateComparisonOp(comparison->getOpcode());
+      const bool rises = left->slope > right->slope; // the left side against the right
       const bool wants_less = opcode == clang::BO_LT || opcode == clang::BO_LE;
       element = rises == wants_less ? width_ - 1 : 0;
     }
     const std::string asked = at(*part.expression, element);
-    result.push_back(part.holds
-                         ? comparison == nullptr ? "(" + asked + ")" : asked
-                         : "!(" + asked + ")");
+    result.push_back(part.holds ? comparison == nullptr ? "(" + asked + ")" : asked
+                                : "!(" + asked + ")");
   }
   return result;
 }
 
-bool VectorCopy::is_wide_in_shared(const clang::ArraySubscriptExpr &place) {
+bool VectorCopy::is_wide_in_shared(const clang::ArraySubscriptExpr& place) {
   const auto element = view_.element(place);
-  const auto aligned =
-      align_tile(kernel_, place, width_ * std::int64_t{sizeof(float)});
-  if (!element || element->slope != 1 || !element->is_multiple_of(width_) ||
-      !aligned) {
+  const auto aligned = align_tile(kernel_, place, width_ * std::int64_t{sizeof(float)});
+  if (!element || element->slope != 1 || !element->is_multiple_of(width_) || !aligned) {
     return false;
   }
-  for (const Edit &edit : *aligned) {
+  for (const Edit& edit : *aligned) {
     if (std::ranges::count(edits_, edit) == 0) {
       edits_.push_back(edit);
     }
@@ -488,42 +518,33 @@ bool VectorCopy::is_wide_in_shared(const clang::ArraySubscriptExpr &place) {
   return true;
 }
 
-/// Whether each step of `store` puts into shared memory what the same step of
-/// `fetch` took from global memory, through an array that serves nothing else.
-bool are_halves(const Kernel &kernel, const CopyLoop &fetch,
-                const CopyLoop &store) {
-  const auto is_step = [](const clang::ArraySubscriptExpr *slot,
-                          const CopyLoop &copy) {
-    const auto *index = slot == nullptr
+/// Whether each step of `store` puts into shared memory what the same step of `fetch` took from
+/// global memory, through an array that serves nothing else.
+bool are_halves(const Kernel& kernel, const CopyLoop& fetch, const CopyLoop& store) {
+  const auto is_step = [](const clang::ArraySubscriptExpr* slot, const CopyLoop& copy) {
+    const auto* index = slot == nullptr
                             ? nullptr
-                            : dyn_cast<clang::DeclRefExpr>(
-                                  slot->getIdx()->IgnoreParenImpCasts());
+                            : dyn_cast<clang::DeclRefExpr>(slot->getIdx()->IgnoreParenImpCasts());
     return index != nullptr && index->getDecl() == copy.loop.counted.counter &&
-           clang::isa<clang::DeclRefExpr>(
-               slot->getBase()->IgnoreParenImpCasts());
+           clang::isa<clang::DeclRefExpr>(slot->getBase()->IgnoreParenImpCasts());
   };
   const bool one_array =
       fetch.to.space == Space::Register && store.to.space == Space::Shared &&
-      fetch.from.space == Space::Global && store.guard == nullptr &&
-      store.from == fetch.to && is_step(fetch.place, fetch) &&
-      is_step(store.read, store) &&
-      trip_count(kernel, fetch.loop.counted) ==
-          trip_count(kernel, store.loop.counted);
-  const auto uses =
-      one_array ? references(kernel, *fetch.to.variable) : std::nullopt;
+      fetch.from.space == Space::Global && store.guard == nullptr && store.from == fetch.to &&
+      is_step(fetch.place, fetch) && is_step(store.read, store) &&
+      trip_count(kernel, fetch.loop.counted) == trip_count(kernel, store.loop.counted);
+  const auto uses = one_array ? references(kernel, *fetch.to.variable) : std::nullopt;
   return uses && uses->size() == 2;
 }
 
 } // namespace
 
-std::optional<std::vector<Edit>> vectorised(const Kernel &kernel,
-                                            const CopyLoop &copy, int width) {
+std::optional<std::vector<Edit>> vectorised(const Kernel& kernel, const CopyLoop& copy, int width) {
   return VectorCopy(kernel, copy, width).edits();
 }
 
-std::optional<std::vector<Edit>> vectorised(const Kernel &kernel,
-                                            const CopyLoop &fetch,
-                                            const CopyLoop &store, int width) {
+std::optional<std::vector<Edit>> vectorised(const Kernel& kernel, const CopyLoop& fetch,
+                                            const CopyLoop& store, int width) {
   const auto fetched = dealt_index(kernel, fetch);
   const auto stored = dealt_index(kernel, store);
   if (!fetched || !stored || !are_halves(kernel, fetch, store) ||

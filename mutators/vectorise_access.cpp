@@ -24,7 +24,8 @@
 //                                                       its own);
 //                                             }
 //
-// and "gemm/Y store vector 4" likewise. What is not in whole, aligned groups in
+// and "gemm/Y store vector 4" likewise, where values that take more than registers to compute are
+// computed in a loop before. What is not in whole, aligned groups in
 // global memory (the edge of a matrix, rows of a width that is no multiple)
 // takes the elements one by one.
 //
@@ -54,13 +55,13 @@ namespace {
 
 constexpr std::array widths{4, 2};
 
-std::string name_of(const Memory &memory) {
+std::string name_of(const Memory& memory) {
   return memory.member != nullptr ? memory.member->getNameAsString()
                                   : memory.variable->getNameAsString();
 }
 
 /// "x fragment": what the loop moves, and where.
-std::string name_of(const CopyLoop &copy, const std::string &ordinal) {
+std::string name_of(const CopyLoop& copy, const std::string& ordinal) {
   switch (copy.to.space) {
   case Space::Register:
     return name_of(copy.from) + ordinal +
@@ -74,34 +75,33 @@ std::string name_of(const CopyLoop &copy, const std::string &ordinal) {
 
 class VectoriseAccess : public Mutator {
 public:
-  const About &about() const override {
+  const About& about() const override {
     static const About about{
         .name = "vectorise_access",
         .summary = "moves 2 or 4 consecutive elements by one access: fewer "
                    "instructions for the "
                    "same bytes",
         .before = "for (int j = 0; j < 8; ++j) { a[j] = tile[k][col + j]; }",
-        .after =
-            "for (int j = 0; j < 8; j += 4) {\n"
-            "  const float4 v = *reinterpret_cast<const float4 *>(&tile[k][col "
-            "+ j]);\n"
-            "  a[j] = v.x; a[j + 1] = v.y; a[j + 2] = v.z; a[j + 3] = v.w;\n"
-            "}",
+        .after = "for (int j = 0; j < 8; j += 4) {\n"
+                 "  const float4 v = *reinterpret_cast<const float4 *>(&tile[k][col "
+                 "+ j]);\n"
+                 "  a[j] = v.x; a[j + 1] = v.y; a[j + 2] = v.z; a[j + 3] = v.w;\n"
+                 "}",
     };
     return about;
   }
 
-  std::vector<Rewrite> propose(const Kernel &kernel) const override {
+  std::vector<Rewrite> propose(const Kernel& kernel) const override {
     std::vector<CopyLoop> copies;
-    for (const DeviceLoop &loop : device_loops(kernel)) {
+    for (const DeviceLoop& loop : device_loops(kernel)) {
       if (auto copy = copy_loop(loop)) {
         copies.push_back(std::move(*copy));
       }
     }
     std::vector<Rewrite> result;
     std::map<std::string, int> named;
-    for (const CopyLoop &copy : copies) {
-      const CopyLoop *store = second_half(copy, copies);
+    for (const CopyLoop& copy : copies) {
+      const CopyLoop* store = second_half(copy, copies);
       std::optional<std::string> name;
       for (const int width : widths) {
         auto edits = store == nullptr ? vectorised(kernel, copy, width)
@@ -111,28 +111,23 @@ public:
         }
         const std::string site = copy.loop.function->getNameAsString() + "/";
         if (!name) {
-          const CopyLoop &moves = store == nullptr ? copy : *store;
+          const CopyLoop& moves = store == nullptr ? copy : *store;
           const int number = ++named[site + name_of(moves, "")];
-          name =
-              name_of(moves, number == 1 ? "" : "#" + std::to_string(number));
+          name = name_of(moves, number == 1 ? "" : "#" + std::to_string(number));
         }
-        result.push_back({site + *name + " vector " + std::to_string(width),
-                          std::move(*edits)});
+        result.push_back({site + *name + " vector " + std::to_string(width), std::move(*edits)});
       }
     }
     return result;
   }
 
 private:
-  /// The loop that puts into shared memory what `fetch` has taken into
-  /// registers.
-  static const CopyLoop *second_half(const CopyLoop &fetch,
-                                     const std::vector<CopyLoop> &copies) {
-    if (fetch.to.space != Space::Register ||
-        fetch.from.space != Space::Global) {
+  /// The loop that puts into shared memory what `fetch` has taken into registers.
+  static const CopyLoop* second_half(const CopyLoop& fetch, const std::vector<CopyLoop>& copies) {
+    if (fetch.to.space != Space::Register || fetch.from.space != Space::Global) {
       return nullptr;
     }
-    const auto store = std::ranges::find_if(copies, [&](const CopyLoop &copy) {
+    const auto store = std::ranges::find_if(copies, [&](const CopyLoop& copy) {
       return copy.to.space == Space::Shared && copy.from == fetch.to;
     });
     return store == copies.end() ? nullptr : &*store;
@@ -141,7 +136,7 @@ private:
 
 } // namespace
 
-const Mutator &vectorise_access() {
+const Mutator& vectorise_access() {
   static const VectoriseAccess mutator;
   return mutator;
 }

@@ -142,9 +142,16 @@ const Case refusals[] = {
     {"the result reads the output",
      store,
      {{y_store, "Y[row * d + col] = sum[i][j] + Y[row * d + col + 1];"}}},
-    {"the result reads memory that may be the output",
+    {"the result reads what a launch passes as the output",
      store,
-     {{y_store, "Y[row * d + col] = sum[i][j] + X[row * d + col];"}}},
+     {{y_store, "Y[row * d + col] = sum[i][j] + X[row * d + col];"},
+      {"stream>>>(W, X, Y, d);", "stream>>>(W, Y, Y, d);"}}},
+    {"the computation of a result may be left early",
+     store,
+     {{y_store, "while (true) { break; }\n        Y[row * d + col] = sum[i][j];"}}},
+    {"the computation of a result changes another",
+     store,
+     {{y_store, "sum[0][0] += 1.0f;\n        Y[row * d + col] = sum[i][j];"}}},
     {"the condition asks for single elements",
      store,
      {{"col < d) {\n        Y", "col % 3 == 0) {\n        Y"}}},
@@ -189,6 +196,13 @@ const Case accepted[] = {
      store,
      {{"row < d && col < d", "!(row >= d || col >= d)"}}},
     {"the results are scaled", store, {{y_store, "Y[row * d + col] = 2.0f * sum[i][j];"}}},
+    {"the results are read from other memory",
+     store,
+     {{y_store, "Y[row * d + col] = sum[i][j] + X[row * d + col];"}}},
+    {"the results are computed in several steps",
+     store,
+     {{y_store, "float scaled = sum[i][j];\n        scaled *= 2.0f;\n        "
+                "Y[row * d + col] = scaled;"}}},
     {"there are no bounds", store, {{"if (row < d && col < d) {", "{"}}},
 };
 
@@ -220,6 +234,35 @@ TEST(VectoriseAccess, LeavesTilesThatOthersReshape) {
   EXPECT_THAT(shapes, Contains("gemm/gemm_block_k 16"));
   EXPECT_THAT(shapes, Not(Contains("gemm/gemm_thread_n 2"))) << "no whole groups any more";
 }
+
+struct Staged : testing::TestWithParam<Case> {};
+
+TEST_P(Staged, IsRefusedBecauseOfOneChange) {
+  const auto& [name, label, replacements] = GetParam();
+  const std::string before = followed(seed(), {{&double_buffer(), "gemm/k0 double buffer"}});
+  ASSERT_THAT(test::labels(vectorise_access(), before), Contains(label));
+  const std::string source = replaced(before, replacements);
+  ASSERT_TRUE(test::parses(source));
+  EXPECT_THAT(test::labels(vectorise_access(), source), Not(Contains(label)));
+}
+
+const Case staged_refusals[] = {
+    {"the registers are used elsewhere",
+     "gemm/w#2 copy vector 2",
+     {{"float x_next[gemm_x_loads];", "float x_next[gemm_x_loads]; w_next[0] = 0.0f;"}}},
+    {"a half deals out other elements",
+     "gemm/w#2 copy vector 2",
+     {{"const int i = threadIdx.x + step * gemm_threads;",
+       "const int i = (threadIdx.x ^ 1) + step * gemm_threads;"}}},
+    {"the next stage may be the one computed on",
+     "gemm/w#2 copy vector 2",
+     {{"(stage + 1) % gemm_stages", "(stage + 2) % gemm_stages"}}},
+    {"a thread has no whole number of groups",
+     "gemm/w#2 copy vector 2",
+     {{"gemm_block_k = 8;", "gemm_block_k = 4;"}}},
+};
+
+INSTANTIATE_TEST_SUITE_P(VectoriseAccess, Staged, testing::ValuesIn(staged_refusals));
 
 TEST(VectoriseAccess, LeavesTilesThatOthersDoubleBuffer) {
   const std::string after = followed(with_fragments(), {{&vectorise_access(), fragment},

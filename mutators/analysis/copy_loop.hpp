@@ -13,45 +13,42 @@ namespace clang {
 class ArraySubscriptExpr;
 class DeclStmt;
 class Expr;
+class Stmt;
 class VarDecl;
 } // namespace clang
 
 namespace evo {
 
-/// for (...) { definitions; if (conditions) place = value; }, with the
-/// definitions in any of the braces and any number of ifs. Elements are of type
-/// float.
+/// for (...) { definitions; if (conditions) { computation; place = value; } }, with the definitions
+/// in any of the braces and any number of ifs. Elements are of type float.
 struct CopyLoop {
   DeviceLoop loop;
-  std::vector<const clang::DeclStmt *>
-      definitions; // of integers, made of registers
-  std::vector<const clang::Expr *> conditions;
-  const clang::ArraySubscriptExpr *place = nullptr;
-  const clang::Expr *value = nullptr;
+  std::vector<const clang::DeclStmt*> definitions; // of integers, made of registers
+  std::vector<const clang::Expr*> conditions;
+  std::vector<const clang::Stmt*> computation; // what only the value needs
+  const clang::ArraySubscriptExpr* place = nullptr;
+  const clang::Expr* value = nullptr;
   Memory to;
   Memory from; // the farthest memory that the value is read from
 
-  /// place = guard ? read : otherwise. Without a guard the value is the read;
-  /// no read: the value is something else.
-  const clang::Expr *guard = nullptr;
-  const clang::ArraySubscriptExpr *read = nullptr;
-  const clang::Expr *otherwise = nullptr;
+  /// place = guard ? read : otherwise. Without a guard the value is the read; no read: the value is
+  /// something else.
+  const clang::Expr* guard = nullptr;
+  const clang::ArraySubscriptExpr* read = nullptr;
+  const clang::Expr* otherwise = nullptr;
 };
 
-/// nullopt for any other loop, and where the value reads the memory that is
-/// written.
-std::optional<CopyLoop> copy_loop(const DeviceLoop &loop);
+/// nullopt for any other loop, and where the value reads the memory that is written.
+std::optional<CopyLoop> copy_loop(const DeviceLoop& loop);
 
-/// const int index = start + step * stride, where the loop counts steps: the
-/// elements that staging through registers deals out to a thread. `start` does
-/// not depend on the step.
+/// const int index = start + step * stride, where the loop counts steps: the elements that staging
+/// through registers deals out to a thread. `start` does not depend on the step.
 struct DealtIndex {
-  const clang::VarDecl *index = nullptr;
-  const clang::Expr *start = nullptr;
+  const clang::VarDecl* index = nullptr;
+  const clang::Expr* start = nullptr;
   std::int64_t stride = 0;
 };
 
-std::optional<DealtIndex> dealt_index(const Kernel &kernel,
-                                      const CopyLoop &copy);
+std::optional<DealtIndex> dealt_index(const Kernel& kernel, const CopyLoop& copy);
 
 } // namespace evo

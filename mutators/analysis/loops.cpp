@@ -73,4 +73,14 @@ std::optional<std::int64_t> trip_count(const Kernel& kernel, const CountedLoop& 
   return std::max<std::int64_t>(0, (*limit - *start + loop.step_value - 1) / loop.step_value);
 }
 
+std::optional<unsigned> begin_of(const Kernel& kernel, const DeviceLoop& loop) {
+  const auto span = span_of(kernel, *loop.counted.loop);
+  std::optional<unsigned> begin = span ? std::optional(span->begin) : std::nullopt;
+  for (const clang::Attr* pragma : loop.attributes) {
+    const auto line = pragma_line(kernel, *pragma);
+    begin = begin && line ? std::optional(std::min(*begin, line->begin)) : std::nullopt;
+  }
+  return begin;
+}
+
 } // namespace evo

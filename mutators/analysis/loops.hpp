@@ -29,4 +29,7 @@ std::vector<DeviceLoop> device_loops(const Kernel& kernel);
 /// How often the body runs, where start, limit and step are compile-time constants.
 std::optional<std::int64_t> trip_count(const Kernel& kernel, const CountedLoop& loop);
 
+/// Where the loop begins, with the pragmas before it; nullopt where one is not on a whole line.
+std::optional<unsigned> begin_of(const Kernel& kernel, const DeviceLoop& loop);
+
 } // namespace evo
