@@ -1,5 +1,4 @@
-// Several consecutive elements per step of a loop that copies, by one wide
-// access.
+// Several consecutive elements per step of a loop that copies, by one wide access.
 #pragma once
 
 #include <optional>

@@ -1,44 +1,35 @@
-// Moves two or four consecutive elements by one access: tiles into shared
-// memory, fragments into registers, results into global memory.
+// Moves two or four consecutive elements by one access: tiles into shared memory, fragments into
+// registers, results into global memory.
 //
-//   before                                    after "gemm/x fragment vector 4"
-//   for (int j = 0; j < N; ++j) {             for (int j = 0; j < N; j += 4) {
-//     x_fragment[j] = x[k][col + j];            const float4 v =
-//   }                                               *reinterpret_cast<const
-//   float4 *>(&x[k][col + j]);
-//                                               x_fragment[j] = v.x; ...
-//                                             }
-//   before                                    after "gemm/x copy vector 4"
-//   for (int i = threadIdx.x; i < K * N;      for (int i = threadIdx.x * 4; i <
-//   K * N;
-//        i += threads) {                           i += threads * 4) {
-//     const int k = i / N;                      const int k = i / N;
-//     const int col = i % N;                    const int col = i % N;
-//     x[k][col] =                               *reinterpret_cast<float4
-//     *>(&x[k][col]) =
-//         col < d ? X[k * d + col] : 0;             col + 3 < d && X + k * d +
-//         col is aligned
-//   }                                                   ?
-//   *reinterpret_cast<const float4 *>(...)
-//                                                       : make_float4(each on
-//                                                       its own);
-//                                             }
+//   before                                after "gemm/x fragment vector 4"
+//   for (j = 0; j < N; ++j) {             for (j = 0; j < N; j += 4) {
+//     x_fragment[j] = x[k][col + j];        const float4 v =
+//   }                                           *reinterpret_cast<const float4 *>(&x[k][col + j]);
+//                                           x_fragment[j] = v.x; ...
+//                                         }
+//   before                                after "gemm/x copy vector 4"
+//   for (i = threadIdx.x; i < K * N;      for (i = threadIdx.x * 4; i < K * N;
+//        i += threads) {                       i += threads * 4) {
+//     const int k = i / N;                  const int k = i / N;
+//     const int col = i % N;                const int col = i % N;
+//     x[k][col] = col < d                   *reinterpret_cast<float4 *>(&x[k][col]) =
+//                     ? X[k * d + col]          col + 3 < d && X + k * d + col is aligned
+//                     : 0.0f;                       ? *reinterpret_cast<const float4 *>(...)
+//   }                                               : make_float4(each on its own);
+//                                         }
 //
 // and "gemm/Y store vector 4" likewise, where values that take more than registers to compute are
-// computed in a loop before. What is not in whole, aligned groups in
-// global memory (the edge of a matrix, rows of a width that is no multiple)
-// takes the elements one by one.
+// computed in a loop before. What is not in whole, aligned groups in global memory (the edge of a
+// matrix, rows of a width that is no multiple) takes the elements one by one.
 //
-// Precondition: a loop that moves one element per step
-// (analysis/copy_loop.hpp), whose groups are consecutive in memory for every
-// thread, block and size (analysis/affine_view.hpp) and aligned where that
-// memory is shared, which gets an alignas. A loop whose steps are dealt out to
-// threads fills a tile between barriers and deals out every step once; so do
-// both halves of a copy through registers, which change together. Nothing is
-// computed differently, so results keep every bit.
+// Precondition: a loop that moves one element per step (analysis/copy_loop.hpp), whose groups are
+// consecutive in memory for every thread, block and size (analysis/affine_view.hpp) and aligned
+// where that memory is shared, which gets an alignas. A loop whose steps are dealt out to threads
+// fills a tile between barriers and deals out every step once; so do both halves of a copy through
+// registers, which change together. Nothing is computed differently, so results keep every bit.
 //
-// Expected gain: a quarter of the load and store instructions, and of the
-// shared memory's bandwidth where lanes read the same row.
+// Expected gain: a quarter of the load and store instructions, and of the shared memory's bandwidth
+// where lanes read the same row.
 #include <algorithm>
 #include <array>
 #include <map>
