@@ -39,6 +39,9 @@ public:
   /// As judge(), and with the time that many more calls take.
   VerifyResponse verify(const VerifyRequest& request, std::stop_token stop = {});
 
+  /// Ends the process, if there is one: the next request begins in a fresh one.
+  void renew() { process_.reset(); }
+
   int restarts() const { return starts_ > 1 ? starts_ - 1 : 0; }
 
 private:

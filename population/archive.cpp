@@ -1,5 +1,6 @@
 #include "population/archive.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace evo {
@@ -20,6 +21,20 @@ const Individual* Archive::find(const std::string& id) const {
 
 const Individual* Archive::best() const {
   return best_;
+}
+
+std::vector<const Individual*> Archive::fittest(std::size_t count) const {
+  std::vector<const Individual*> all;
+  for (const Individual& individual : individuals_) {
+    if (individual.viable() && by_id_.at(individual.genome.id) == &individual) {
+      all.push_back(&individual);
+    }
+  }
+  std::ranges::sort(all, [this](const Individual* a, const Individual* b) {
+    return (a == best_) != (b == best_) ? a == best_ : fitter(*a, *b);
+  });
+  all.resize(std::min(count, all.size()));
+  return all;
 }
 
 std::set<std::string> Archive::ids() const {

@@ -19,6 +19,8 @@ public:
   const Individual* find(const std::string& id) const;
   /// The latest elite; nullptr before the first.
   const Individual* best() const;
+  /// The best, and then the fittest of the others that are no duplicates, up to `count` of them.
+  std::vector<const Individual*> fittest(std::size_t count) const;
   /// How often each verdict was given.
   const std::map<Verdict, int>& counts() const { return counts_; }
   std::set<std::string> ids() const;

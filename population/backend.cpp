@@ -33,6 +33,7 @@ BackendInfo describe(Backend kind, const PrepareResponse& prepared, const std::s
   info.driver = prepared.driver;
   info.reads_code = find_cuobjdump(nvcc).has_value();
   info.reference_precision = prepared.reference_precision;
+  info.conditions_missing = prepared.conditions_missing;
   return info;
 }
 
@@ -56,10 +57,11 @@ OpenBackend open_backend(const Options& options, const Problem& problem, std::st
     if (prepared.error.empty()) {
       const std::string target = options.target.empty() ? prepared.arch : options.target;
       BackendInfo info = describe(Backend::Cuda, prepared, target, nvcc);
+      WorkerClient* const timer = worker.get();
       auto evaluator = std::make_unique<CudaEvaluator>(
           builder(info.target), std::move(worker), info.target, problem.sizes,
           Floor(problem, prepared.card, prepared.arch));
-      return {std::move(info), std::move(evaluator)};
+      return {std::move(info), std::move(evaluator), timer};
     }
     if (options.backend == BackendChoice::Cuda || options.device) {
       throw InputError(fmt::format("the cuda backend cannot be used: {}", prepared.error));
@@ -78,7 +80,7 @@ OpenBackend open_backend(const Options& options, const Problem& problem, std::st
   auto evaluator =
       std::make_unique<ModelEvaluator>(builder(info.target), cpu::HostBuilder(cache),
                                        std::move(worker), problem, Card::for_arch(target));
-  return {std::move(info), std::move(evaluator)};
+  return {std::move(info), std::move(evaluator), nullptr};
 }
 
 } // namespace evo

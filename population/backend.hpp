@@ -4,6 +4,7 @@
 #include <memory>
 #include <stop_token>
 
+#include "fitness/worker_client.hpp"
 #include "population/backend_info.hpp"
 #include "population/evaluator.hpp"
 #include "population/options.hpp"
@@ -13,6 +14,7 @@ namespace evo {
 struct OpenBackend {
   BackendInfo info;
   std::unique_ptr<Evaluator> evaluator;
+  WorkerClient* timer = nullptr; // the evaluator's, where it measures; nullptr: it estimates
 };
 
 /// Starts the worker and asks what it finds: the card for `cuda`, the card or else the model for

@@ -16,6 +16,7 @@ struct BackendInfo {
   std::string driver;              // "13.0"; empty without one
   std::string reference_precision; // "fp32" or "tf32"
   bool reads_code = true;          // false: no cuobjdump, so precision classes are unknown
+  std::string conditions_missing;  // why times come without clocks and temperature; empty: with
   std::string note;                // why auto chose the model; empty otherwise
 
   bool measured() const { return kind == Backend::Cuda; }

@@ -61,6 +61,7 @@ struct CommandLine {
   std::string label;
   std::string run;
   SelftestOptions selftest;
+  BenchOptions bench;
   std::function<int()> command;
 };
 
@@ -95,10 +96,14 @@ void add_subcommands(CLI::App& app, CommandLine& line) {
       [&] { return check_command(options, line.file); })
       ->add_option("FILE", line.file, "A kernel or an export")
       ->required();
-  add("bench", "Print a kernel's verdict and its times per size, in milliseconds",
-      [&] { return bench_command(options, line.file); })
-      ->add_option("FILE", line.file, "A kernel or an export")
-      ->required();
+  CLI::App* bench = add("bench", "Print a kernel's verdict and its times per size, in milliseconds",
+                        [&] { return bench_command(options, line.file, line.bench); });
+  bench->add_option("FILE", line.file, "A kernel or an export")->required();
+  bench->add_option("--against", line.bench.against,
+                    "Another: which is faster, timed in turns until a test decides [none]");
+  bench->add_option("--trials", line.bench.trials, "How often to compare them, a number")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   CLI::App* selftest =
       add("selftest", "Judge kernels that cheat, which must be caught, and good ones",
           [&] { return selftest_command(options, line.selftest); });

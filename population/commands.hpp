@@ -24,7 +24,13 @@ int replay_command(const Options& options, const std::filesystem::path& seed,
                    const std::filesystem::path& trail);
 
 int check_command(const Options& options, const std::filesystem::path& file);
-int bench_command(const Options& options, const std::filesystem::path& file);
+
+struct BenchOptions {
+  std::filesystem::path against; // empty: alone
+  int trials = 1;                // duels with it
+};
+int bench_command(const Options& options, const std::filesystem::path& file,
+                  const BenchOptions& bench);
 
 struct SelftestOptions {
   std::filesystem::path zoo;     // empty: tests/adversarial of evo

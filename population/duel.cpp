@@ -45,4 +45,13 @@ Fitness with_times(Fitness fitness, const std::vector<Block>& blocks, std::size_
   return fitness;
 }
 
+Fitness with_reference(Fitness fitness, const std::vector<Block>& blocks) {
+  const std::size_t reference = blocks.at(0).sizes.at(0).contenders_ms.size();
+  for (std::size_t i = 0; i < fitness.sizes.size(); ++i) {
+    fitness.sizes[i].reference_ms = summarize(times_ms(blocks, reference, i)).median_ms;
+  }
+  fitness.speedup = geometric_mean_speedup(fitness.sizes);
+  return fitness;
+}
+
 } // namespace evo

@@ -28,4 +28,7 @@ Duel duel(WorkerClient& worker, const Contender& incumbent, const Contender& cha
 /// `fitness` with the medians of the contender's calls in place of its times, for the same sizes.
 Fitness with_times(Fitness fitness, const std::vector<Block>& blocks, std::size_t contender);
 
+/// And the reference's, in place of what the worker found when it started.
+Fitness with_reference(Fitness fitness, const std::vector<Block>& blocks);
+
 } // namespace evo

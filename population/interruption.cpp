@@ -94,6 +94,10 @@ std::string Interruption::reason() const {
   }
 }
 
+bool Interruption::by_signal() const {
+  return cause > 0;
+}
+
 void Interruption::watch(Clock::time_point end) {
   while (true) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());

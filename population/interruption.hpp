@@ -23,6 +23,8 @@ public:
   std::stop_token token() const { return stop_.get_token(); }
   /// "SIGINT", "SIGTERM" or "the time budget"; empty before a stop.
   std::string reason() const;
+  /// Somebody wants the end now, not only of the search.
+  bool by_signal() const;
 
 private:
   using Clock = std::chrono::steady_clock;

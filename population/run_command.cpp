@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <chrono>
 #include <optional>
+#include <stdexcept>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
@@ -7,6 +9,7 @@
 
 #include "population/backend.hpp"
 #include "population/commands.hpp"
+#include "population/confirmation.hpp"
 #include "population/files.hpp"
 #include "population/interruption.hpp"
 #include "population/recorder.hpp"
@@ -18,10 +21,51 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::optional<std::chrono::duration<double>> budget(const Options& options) {
-  return options.time_budget_s
-             ? std::optional(std::chrono::duration<double>(*options.time_budget_s))
-             : std::nullopt;
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+constexpr Seconds most_for_confirmation{20}; // a fresh worker, and five kernels in it
+
+std::optional<Seconds> budget(const Options& options) {
+  return options.time_budget_s ? std::optional(Seconds(*options.time_budget_s)) : std::nullopt;
+}
+
+/// What the search may take, so that its winner can still be confirmed.
+std::optional<Seconds> search_budget(const Options& options) {
+  const auto whole = budget(options);
+  return whole && options.backend != BackendChoice::Model
+             ? std::optional(*whole - std::min(*whole / 10, most_for_confirmation))
+             : whole;
+}
+
+/// Of the budget, since `start`; never negative.
+std::optional<Seconds> rest_of_budget(const Options& options, Clock::time_point start) {
+  const auto whole = budget(options);
+  return whole ? std::optional(std::max(Seconds(0), *whole - Seconds(Clock::now() - start)))
+               : std::nullopt;
+}
+
+/// Exports the winner again, with the figures of the final. A final that cannot be held leaves the
+/// export as it is.
+void confirm_winner(const Archive& archive, const OpenBackend& backend, const Problem& problem,
+                    const Snapshot& snapshot, Recorder& recorder, std::stop_token stop) {
+  std::optional<Confirmation> confirmation;
+  std::string why = "there was no time, or nobody was left";
+  try {
+    confirmation = confirm(archive, *backend.evaluator, *backend.timer, problem.sizes, stop);
+  } catch (const std::runtime_error& no_worker) {
+    why = no_worker.what();
+  }
+  if (!confirmation) {
+    fmt::print("The winner is not confirmed: {}\n", why);
+    return;
+  }
+  fmt::print("{}", report(*confirmation));
+  snapshot.confirm(to_record(*confirmation));
+  const Finalist& finalist = confirmation->finalists[confirmation->winner];
+  Individual winner = finalist.individual;
+  winner.fitness = finalist.confirmed;
+  recorder.better(winner);
 }
 
 /// Finds out now, not after the first judgement, that the export cannot be written.
@@ -88,13 +132,17 @@ int run_command(const Options& options) {
   check_writable(out);
 
   const Snapshot snapshot(options.population, options.search.seed);
-  const Interruption interruption(budget(options));
-  const OpenBackend backend = open_backend(options, problem, interruption.token());
+  const auto start = Clock::now();
+  std::optional<Interruption> interruption(std::in_place, search_budget(options));
+  const OpenBackend backend = open_backend(options, problem, interruption->token());
   snapshot.describe(run_json(options, problem, out, backend.info));
   if (!backend.info.note.empty()) {
     fmt::print("No card is used: {}\n", backend.info.note);
   }
   fmt::print("Backend: {}\nRun: {}\n", describe(backend.info), snapshot.folder().string());
+  if (!backend.info.conditions_missing.empty()) {
+    fmt::print("Of the card, {}\n", backend.info.conditions_missing);
+  }
 
   Exporter exporter(problem, backend.info, options.search.seed, out);
   if (incumbent) {
@@ -103,14 +151,19 @@ int run_command(const Options& options) {
   Progress progress(progress_settings(options), stdout);
   Recorder recorder(std::move(exporter), snapshot, progress);
   Search search(options.search, seeds, {mutators(), backend.info.target}, *backend.evaluator,
-                recorder, interruption.token());
+                recorder, interruption->token());
   search.run(incumbent);
 
-  if (const std::string reason = interruption.reason(); !reason.empty()) {
+  if (const std::string reason = interruption->reason(); !reason.empty()) {
     fmt::print("Stopped by {}.\n", reason);
   }
-  fmt::print("{}Export: {}\n", summary(search.archive(), search.lineage(), seeds, backend.info),
-             out.string());
+  fmt::print("{}", summary(search.archive(), search.lineage(), seeds, backend.info));
+  const bool has_final = backend.timer != nullptr && search.archive().best() != nullptr;
+  if (has_final && !interruption->by_signal()) {
+    interruption.emplace(rest_of_budget(options, start));
+    confirm_winner(search.archive(), backend, problem, snapshot, recorder, interruption->token());
+  }
+  fmt::print("Export: {}\n", out.string());
   return 0;
 }
 

@@ -94,6 +94,11 @@ void Snapshot::add(const Generation& generation, double wall_s, double gpu_busy_
   append_text(folder_ / "timing.jsonl", json_lines(timings(generation, wall_s, gpu_busy_share)));
 }
 
+void Snapshot::confirm(const json& confirmation) const {
+  write_text(folder_ / "confirmation.json", confirmation.dump(2) + "\n");
+  append_text(folder_ / "log.jsonl", json_lines({confirmation}));
+}
+
 fs::path find_run(const fs::path& population, const std::string& run) {
   for (const fs::path& folder : {population / "runs" / run, fs::path(run)}) {
     if (fs::exists(folder / "run.json")) {

@@ -2,6 +2,7 @@
 //
 //   run.json                 options, versions, card
 //   log.jsonl, timing.jsonl  run_log.hpp
+//   confirmation.json        confirmation.hpp, of a run on a card that came to its end
 //   gen-0007/                one folder per generation; gen-0000 holds the seeds
 //     summary.json           verdict counts, survivors, and every individual
 //     1f3a9c02.cu            each individual's source, named by the beginning of its id
@@ -31,6 +32,9 @@ public:
 
   /// Writes the generation's folder, then adds to the logs.
   void add(const Generation& generation, double wall_s, double gpu_busy_share) const;
+
+  /// Writes confirmation.json, and adds it to the log.
+  void confirm(const nlohmann::json& confirmation) const;
 
 private:
   std::filesystem::path folder_;

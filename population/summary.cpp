@@ -26,11 +26,14 @@ std::string verdict_line(const std::map<Verdict, int>& counts) {
 
 } // namespace
 
-std::string size_table(const Fitness& fitness) {
+std::string size_table(const Fitness& fitness, const std::vector<double>& cold_ms) {
   std::string text;
-  for (const SizeResult& size : fitness.sizes) {
-    text += fmt::format("  {}: {:.4g} ms, the reference {:.4g} ms, {:.2f}x\n", size.size,
-                        size.median_ms, size.reference_ms, size.reference_ms / size.median_ms);
+  for (std::size_t i = 0; i < fitness.sizes.size(); ++i) {
+    const SizeResult& size = fitness.sizes[i];
+    const std::string cold = i < cold_ms.size() ? fmt::format("cold {:.4g} ms, ", cold_ms[i]) : "";
+    text +=
+        fmt::format("  {}: {:.4g} ms, {}the reference {:.4g} ms, {:.2f}x\n", size.size,
+                    size.median_ms, cold, size.reference_ms, size.reference_ms / size.median_ms);
   }
   return text;
 }

@@ -10,8 +10,9 @@
 
 namespace evo {
 
-/// "4096: 3.21 ms, the reference 3.84 ms, 1.20x", a line per size, each after two blanks.
-std::string size_table(const Fitness& fitness);
+/// "4096: 3.21 ms, the reference 3.84 ms, 1.20x", a line per size, each after two blanks; with
+/// "cold 3.30 ms" where those times are given.
+std::string size_table(const Fitness& fitness, const std::vector<double>& cold_ms = {});
 
 /// The trail, a line per gene: its gain, or a dash where that is not known by itself.
 std::string trail_table(const std::vector<Step>& steps);

@@ -1,0 +1,52 @@
+#include "population/judging_session.hpp"
+
+#include <utility>
+
+#include "fitness/export.hpp"
+#include "population/cuda_evaluator.hpp"
+#include "population/files.hpp"
+
+namespace evo {
+namespace {
+
+Judged failed(BuildFailure failure) {
+  Judged judged;
+  judged.fitness.verdict = failure.verdict;
+  judged.fitness.detail = std::move(failure.detail);
+  return judged;
+}
+
+} // namespace
+
+std::string verdict_line(Verdict verdict, const std::string& detail) {
+  return std::string(to_string(verdict)) + (detail.empty() ? "" : ": " + detail);
+}
+
+JudgingSession::JudgingSession(const Options& options)
+    : options_(options), problem_(load_problem(options)) {}
+
+Judged JudgingSession::judge(const std::filesystem::path& file) {
+  const std::string source = exported_kernel(read_text(file));
+  auto gate = parse_gate({.id = {}, .seed = {}, .trail = {}, .source = source},
+                         target_of(options_)); // as written, so that a failure names its line
+  if (auto* failure = std::get_if<BuildFailure>(&gate)) {
+    return failed(std::move(*failure));
+  }
+  const Genome genome = seed_genome(file.filename().string(), source);
+  auto result = backend().evaluator->build(genome, stop());
+  if (auto* failure = std::get_if<BuildFailure>(&result)) {
+    return failed(std::move(*failure));
+  }
+  Built& built = std::get<Built>(result);
+  Fitness fitness = backend().evaluator->judge(genome, built, nullptr, stop()).fitness;
+  return {genome.id, std::move(fitness), std::move(built)};
+}
+
+OpenBackend& JudgingSession::backend() {
+  if (!backend_) {
+    backend_ = open_backend(options_, problem_, stop());
+  }
+  return *backend_;
+}
+
+} // namespace evo
