@@ -57,7 +57,6 @@ std::vector<std::string> arguments(const Target& target) {
           std::string("-I") + include_folder,
           "-include",
           std::string(include_folder) + "cuda_runtime.h",
-          "-w",
           "-ferror-limit=3",
           "-Wno-unknown-cuda-version"};
 }
@@ -75,14 +74,20 @@ clang::ASTContext& Kernel::ast() const {
 }
 
 std::variant<Kernel, ParseError> Kernel::parse(std::string source, const Target& target) {
+  return parse_as(std::move(source), target, {"-w"});
+}
+
+std::variant<Kernel, ParseError> Kernel::parse_as(std::string source, const Target& target,
+                                                  const std::vector<std::string>& options) {
   clang::tooling::FileContentMappings headers;
   for (const EmbeddedHeader& header : embedded_headers()) {
     headers.emplace_back(include_folder + std::string(header.name), std::string(header.text));
   }
+  std::vector<std::string> all = arguments(target);
+  all.insert(all.end(), options.begin(), options.end());
   ErrorCollector collector;
   auto unit = clang::tooling::buildASTFromCodeWithArgs(
-      source, arguments(target), file_name, "evo",
-      std::make_shared<clang::PCHContainerOperations>(),
+      source, all, file_name, "evo", std::make_shared<clang::PCHContainerOperations>(),
       [](const clang::tooling::CommandLineArguments& unchanged, llvm::StringRef) {
         return unchanged;
       },

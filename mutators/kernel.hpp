@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "mutators/target.hpp"
 
@@ -26,6 +27,11 @@ struct ParseError {
 class Kernel {
 public:
   static std::variant<Kernel, ParseError> parse(std::string source, const Target& target);
+
+  /// What another compilation sees of the same source, after Clang's `options`
+  /// ("--cuda-host-only"): for reading the whole file, not for rewriting it.
+  static std::variant<Kernel, ParseError> parse_as(std::string source, const Target& target,
+                                                   const std::vector<std::string>& options);
 
   Kernel(Kernel&&) noexcept;
   Kernel& operator=(Kernel&&) noexcept;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "fitness/policy.hpp"
 #include "population/duel.hpp"
 #include "population/individual.hpp"
 
@@ -53,12 +54,16 @@ Fitness refreshed(const Fitness& challenger, const std::vector<Block>& blocks, F
 } // namespace
 
 std::variant<Kernel, BuildFailure> parse_gate(const Genome& genome, const Target& target,
-                                              Gates /*gates*/) {
+                                              Gates gates) {
   auto parsed = Kernel::parse(genome.source, target);
   if (auto* error = std::get_if<ParseError>(&parsed)) {
     return BuildFailure{Verdict::NoParse, std::move(error->message)};
   }
-  return std::move(std::get<Kernel>(parsed));
+  Kernel& kernel = std::get<Kernel>(parsed);
+  if (auto violation = gates == Gates::All ? policy_violation(kernel) : std::nullopt) {
+    return BuildFailure{Verdict::RefusedByPolicy, std::move(*violation)};
+  }
+  return std::move(kernel);
 }
 
 CudaEvaluator::CudaEvaluator(Builder builder, std::unique_ptr<WorkerClient> worker, Target target,

@@ -10,7 +10,8 @@
 
 namespace evo {
 
-/// The gates before any compiler: a source that does not parse gets no further.
+/// The gates before any compiler: a source that does not parse gets no further, nor one that the
+/// policy refuses.
 std::variant<Kernel, BuildFailure> parse_gate(const Genome& genome, const Target& target,
                                               Gates gates = Gates::All);
 

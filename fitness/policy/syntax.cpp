@@ -1,0 +1,389 @@
+#include "fitness/policy/syntax.hpp"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <vector>
+
+#include <clang/AST/ASTContext.h>
+#include <clang/AST/DeclTemplate.h>
+#include <clang/AST/ExprCXX.h>
+#include <clang/AST/RecursiveASTVisitor.h>
+#include <clang/AST/StmtCXX.h>
+#include <clang/Basic/SourceManager.h>
+
+#include "fitness/policy/finding.hpp"
+#include "fitness/policy/names.hpp"
+#include "fitness/policy/pointers.hpp"
+#include "fitness/policy/ptx.hpp"
+#include "fitness/policy/streams.hpp"
+
+namespace evo::policy {
+namespace {
+
+using llvm::dyn_cast;
+using llvm::isa;
+
+constexpr std::array known_attributes{clang::attr::AlwaysInline,     clang::attr::Aligned,
+                                      clang::attr::CUDAConstant,     clang::attr::CUDADevice,
+                                      clang::attr::CUDAGlobal,       clang::attr::CUDAHost,
+                                      clang::attr::CUDALaunchBounds, clang::attr::CUDAShared,
+                                      clang::attr::FallThrough,      clang::attr::Final,
+                                      clang::attr::Likely,           clang::attr::LoopHint,
+                                      clang::attr::NoInline,         clang::attr::Unlikely,
+                                      clang::attr::Unused,           clang::attr::WarnUnusedResult};
+
+std::string quoted(const std::string& name) {
+  return "'" + name + "'";
+}
+
+std::string name_of(const clang::NamedDecl& declaration) {
+  return quoted(declaration.getNameAsString());
+}
+
+bool is_device_only(const clang::FunctionDecl& function) {
+  return (function.hasAttr<clang::CUDADeviceAttr>() || function.hasAttr<clang::CUDAGlobalAttr>()) &&
+         !function.hasAttr<clang::CUDAHostAttr>();
+}
+
+/// A static member of a class template's instantiation that nobody asked for: it is nowhere.
+bool is_unused_instantiation(const clang::VarDecl& variable) {
+  return variable.getInstantiatedFromStaticDataMember() != nullptr &&
+         variable.getDefinition() == nullptr;
+}
+
+/// The function that is written down: a template's for an instantiation.
+const clang::FunctionDecl& written(const clang::FunctionDecl& function) {
+  const clang::FunctionDecl* pattern = function.getTemplateInstantiationPattern();
+  return pattern != nullptr ? *pattern : function;
+}
+
+/// Visits the main file's declarations, in templates both the pattern and the instantiations, and
+/// stops at the first finding.
+class Rules : public clang::RecursiveASTVisitor<Rules> {
+public:
+  explicit Rules(const Kernel& kernel) : ast_(kernel.ast()), sources_(ast_.getSourceManager()) {}
+
+  std::optional<std::string> run() {
+    if (TraverseDecl(ast_.getTranslationUnitDecl())) {
+      check_c_functions();
+    }
+    return std::move(violation_);
+  }
+
+  bool shouldVisitTemplateInstantiations() const { return true; }
+  bool shouldVisitImplicitCode() const { return true; }
+
+  bool TraverseDecl(clang::Decl* declaration) {
+    if (declaration == nullptr || isa<clang::TranslationUnitDecl>(declaration)) {
+      return RecursiveASTVisitor::TraverseDecl(declaration);
+    }
+    auto* function = dyn_cast<clang::FunctionDecl>(declaration);
+    const bool generated =
+        function != nullptr && (function->isImplicit() || function->isDefaulted());
+    if (generated || !in_main_file(declaration->getLocation())) {
+      return true;
+    }
+    if (function == nullptr) {
+      return RecursiveASTVisitor::TraverseDecl(declaration);
+    }
+    functions_.push_back(function);
+    const bool clean = RecursiveASTVisitor::TraverseDecl(declaration);
+    functions_.pop_back();
+    return clean;
+  }
+
+  // Declarations.
+
+  bool VisitDecl(clang::Decl* declaration) {
+    for (const clang::Attr* attribute : declaration->attrs()) {
+      if (!check_attribute(*attribute)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  bool VisitFunctionDecl(clang::FunctionDecl* function) {
+    const clang::SourceLocation place = function->getLocation();
+    if (function->isExternC()) {
+      c_functions_.push_back(function);
+    }
+    const auto* member = dyn_cast<clang::CXXMethodDecl>(function);
+    if (member != nullptr && member->isVirtual()) {
+      return refuse(place, "is virtual", "call functions by their names");
+    }
+    if (is_allocation(function->getOverloadedOperator())) {
+      return refuse(place, "replaces an allocation", "keep arrays in the workspace");
+    }
+    if (member == nullptr && function->getIdentifier() != nullptr &&
+        belongs_to_the_system(function->getName())) {
+      return refuse(place, "has a name of the system's or of CUDA's", "choose another name");
+    }
+    const clang::FunctionTemplateDecl* primary = function->getPrimaryTemplate();
+    if (provided(*function) != nullptr ||
+        (primary != nullptr && !in_main_file(primary->getLocation()))) {
+      return refuse(place, "is one of CUDA's functions", "choose another name");
+    }
+    return true;
+  }
+
+  bool VisitVarDecl(clang::VarDecl* variable) {
+    const auto finding = check_stream(*variable);
+    if (finding) {
+      return refuse(variable->getLocation(), *finding);
+    }
+    if (!variable->hasGlobalStorage() || variable->hasAttr<clang::CUDASharedAttr>() ||
+        variable->getType()->isDependentType() || is_unused_instantiation(*variable)) {
+      return true;
+    }
+    return is_constant(*variable) ||
+           refuse(variable->getLocation(), "keeps state in " + name_of(*variable),
+                  "make it a constant, a local variable or a region of the workspace");
+  }
+
+  bool VisitFieldDecl(clang::FieldDecl* field) {
+    const clang::SourceLocation place = field->getLocation();
+    if (field->isMutable() && !field->getParent()->isLambda()) {
+      return refuse(place, "has a mutable member " + name_of(*field), "make it an ordinary one");
+    }
+    if (const auto finding = check_stream(*field)) {
+      return refuse(place, *finding);
+    }
+    const auto finding = check_pointer_member(*field);
+    return !finding || refuse(place, *finding);
+  }
+
+  bool VisitFileScopeAsmDecl(clang::FileScopeAsmDecl* assembly) {
+    return refuse(assembly->getLocation(), "has assembly outside of functions", "remove it");
+  }
+
+  // Names of functions, wherever they are used.
+
+  bool VisitCUDAKernelCallExpr(clang::CUDAKernelCallExpr* call) {
+    if (call->getConfig() != nullptr) {
+      configuration_callees_.insert(call->getConfig()->getCallee()->IgnoreImpCasts());
+    }
+    return true;
+  }
+
+  bool VisitDeclRefExpr(clang::DeclRefExpr* name) {
+    const auto* function = dyn_cast<clang::FunctionDecl>(name->getDecl());
+    return function == nullptr || configuration_callees_.contains(name) ||
+           check_use(*function, name->getLocation());
+  }
+
+  bool VisitMemberExpr(clang::MemberExpr* member) {
+    const auto* function = dyn_cast<clang::FunctionDecl>(member->getMemberDecl());
+    return function == nullptr || check_use(*function, member->getMemberLoc());
+  }
+
+  bool VisitCXXConstructExpr(clang::CXXConstructExpr* construction) {
+    return check_use(*construction->getConstructor(), construction->getLocation());
+  }
+
+  bool VisitOverloadExpr(clang::OverloadExpr* names) {
+    for (const clang::NamedDecl* name : names->decls()) {
+      const auto* function = name->getUnderlyingDecl()->getAsFunction();
+      if (function != nullptr && !check_use(*function, names->getNameLoc())) {
+        return false;
+      }
+    }
+    return names->getNumDecls() != 0 ||
+           refuse(names->getNameLoc(),
+                  "calls " + quoted(names->getName().getAsString()) + ", which is not declared",
+                  "define it before its use");
+  }
+
+  bool VisitCallExpr(clang::CallExpr* call) {
+    const bool resolved =
+        call->getCalleeDecl() != nullptr && call->getCalleeDecl()->getAsFunction() != nullptr;
+    if (resolved || call->isTypeDependent() || isa<clang::CUDAKernelCallExpr>(call) ||
+        isa<clang::CXXPseudoDestructorExpr>(call->getCallee()->IgnoreParens())) {
+      return true;
+    }
+    return call->getCallee()->isTypeDependent() ||
+           refuse(call->getBeginLoc(), "calls through a pointer to a function",
+                  "call the function by its name");
+  }
+
+  // Expressions and statements.
+
+  bool VisitExpr(clang::Expr* expression) {
+    if (const auto finding = check_stream(*expression)) {
+      return refuse(expression->getExprLoc(), *finding);
+    }
+    const bool on_host = functions_.empty() || !is_device_only(*functions_.back());
+    if (const auto finding = check_pointer(*expression, on_host, ast_)) {
+      return refuse(expression->getExprLoc(), *finding);
+    }
+    return true;
+  }
+
+  bool VisitCXXDefaultArgExpr(clang::CXXDefaultArgExpr* argument) {
+    return within(argument->getUsedLocation(), argument->getExpr());
+  }
+
+  bool VisitCXXDefaultInitExpr(clang::CXXDefaultInitExpr* initialiser) {
+    return within(initialiser->getUsedLocation(), initialiser->getExpr());
+  }
+
+  bool VisitCXXNewExpr(clang::CXXNewExpr* allocation) {
+    return refuse(allocation->getBeginLoc(), "allocates with new", "keep arrays in the workspace");
+  }
+
+  bool VisitCXXDeleteExpr(clang::CXXDeleteExpr* release) {
+    return refuse(release->getBeginLoc(), "calls delete", "keep arrays in the workspace");
+  }
+
+  bool VisitCXXThrowExpr(clang::CXXThrowExpr* exception) {
+    return refuse(exception->getThrowLoc(), "throws an exception", "return an error code");
+  }
+
+  bool VisitCXXTryStmt(clang::CXXTryStmt* statement) {
+    return refuse(statement->getTryLoc(), "catches exceptions", "remove the try");
+  }
+
+  bool VisitIndirectGotoStmt(clang::IndirectGotoStmt* jump) {
+    return refuse(jump->getGotoLoc(), "jumps to an address", "use a loop or a switch");
+  }
+
+  bool VisitAttributedStmt(clang::AttributedStmt* statement) {
+    return std::ranges::all_of(statement->getAttrs(), [this](const clang::Attr* attribute) {
+      return check_attribute(*attribute);
+    });
+  }
+
+  bool VisitAsmStmt(clang::AsmStmt* assembly) {
+    const clang::SourceLocation place = assembly->getAsmLoc();
+    if (functions_.empty() || !is_device_only(*functions_.back())) {
+      return refuse(place, "has inline assembly in host code", "keep it in __device__ functions");
+    }
+    const auto* gcc = dyn_cast<clang::GCCAsmStmt>(assembly);
+    if (gcc == nullptr) {
+      return refuse(place, "has assembly that is not PTX", "write asm(\"...\")");
+    }
+    const auto finding = ptx_violation(gcc->getAsmString()->getString());
+    return !finding || refuse(place, *finding);
+  }
+
+private:
+  bool in_main_file(clang::SourceLocation place) const {
+    return sources_.isInMainFile(sources_.getExpansionLoc(place));
+  }
+
+  bool refuse(clang::SourceLocation place, const Finding& finding) {
+    const std::string function =
+        functions_.empty() ? "" : written(*functions_.back()).getNameAsString();
+    violation_ = sentence(finding, function, in_main_file(place) ? place : used_at_, sources_);
+    return false;
+  }
+
+  bool refuse(clang::SourceLocation place, std::string what, std::string advice) {
+    return refuse(place, Finding{std::move(what), std::move(advice)});
+  }
+
+  /// Visits an expression that is written elsewhere and used here.
+  bool within(clang::SourceLocation place, clang::Expr* expression) {
+    used_at_ = place;
+    return TraverseStmt(expression);
+  }
+
+  static bool is_allocation(clang::OverloadedOperatorKind kind) {
+    return kind == clang::OO_New || kind == clang::OO_Array_New || kind == clang::OO_Delete ||
+           kind == clang::OO_Array_Delete;
+  }
+
+  bool check_attribute(const clang::Attr& attribute) {
+    return attribute.isImplicit() ||
+           std::ranges::find(known_attributes, attribute.getKind()) != known_attributes.end() ||
+           refuse(attribute.getLocation(), "has the attribute " + quoted(attribute.getSpelling()),
+                  "remove it");
+  }
+
+  /// Never written, and nothing runs to make or to destroy it.
+  bool is_constant(const clang::VarDecl& variable) const {
+    const clang::VarDecl* definition = variable.getDefinition();
+    if (definition == nullptr) {
+      definition = &variable; // a member with its value in the class
+    }
+    const clang::QualType type =
+        ast_.getBaseElementType(definition->getType().getNonReferenceType());
+    const clang::Expr* value = definition->getInit();
+    return type.isConstQualified() && !type.isVolatileQualified() &&
+           definition->getTLSKind() == clang::VarDecl::TLS_None &&
+           !definition->needsDestruction(ast_) && value != nullptr &&
+           (value->isValueDependent() || definition->hasConstantInitialization());
+  }
+
+  /// The declaration of a function that evo's headers hold, or nullptr.
+  const clang::FunctionDecl* provided(const clang::FunctionDecl& function) const {
+    for (const clang::FunctionDecl* declared : function.redecls()) {
+      const clang::SourceLocation place = declared->getLocation();
+      if (!declared->isImplicit() && place.isValid() && !in_main_file(place)) {
+        return declared;
+      }
+    }
+    return nullptr;
+  }
+
+  /// Whether the file may name `function`: its own, or one that evo's declarations hold.
+  bool check_use(const clang::FunctionDecl& function, clang::SourceLocation place) {
+    const std::string name = function.getNameAsString();
+    const clang::FunctionDecl* declared = provided(written(function));
+    bool allowed = function.isDefaulted() || written(function).isDefined();
+    if (isa<clang::CXXMethodDecl>(function) && (declared != nullptr || function.isImplicit())) {
+      allowed = true;
+    } else if (declared != nullptr) {
+      allowed = is_launcher_call(name) ||
+                (declared->hasAttr<clang::CUDADeviceAttr>() && !belongs_to_the_system(name));
+    } else if (function.getBuiltinID() != 0) {
+      allowed = is_harmless_builtin(name);
+    }
+    return allowed || refuse(place,
+                             "calls " + quoted(name) +
+                                 ", which is neither defined in the file nor a call that "
+                                 "kernels and launchers need",
+                             "remove the call");
+  }
+
+  /// C linkage is for the entry and its workspace.
+  void check_c_functions() {
+    std::set<std::string> names;
+    for (const clang::FunctionDecl* function : c_functions_) {
+      names.insert(function->getNameAsString());
+    }
+    const auto belongs = [&](const std::string& name) {
+      return names.contains(name + "_workspace") ||
+             (name.ends_with("_workspace") &&
+              names.contains(name.substr(0, name.size() - std::string_view("_workspace").size())));
+    };
+    const bool pair = names.size() == 2 && std::ranges::all_of(names, belongs);
+    if (names.size() < 2 || pair) {
+      return;
+    }
+    const auto extra = std::ranges::find_if_not(
+        c_functions_, [&](const auto* function) { return belongs(function->getNameAsString()); });
+    const clang::FunctionDecl& function =
+        extra != c_functions_.end() ? **extra : *c_functions_.back();
+    functions_.push_back(&function);
+    refuse(function.getLocation(), "has C linkage",
+           "only the entry and its _workspace may be extern \"C\"");
+  }
+
+  const clang::ASTContext& ast_;
+  const clang::SourceManager& sources_;
+  std::vector<const clang::FunctionDecl*> functions_; // from outside in
+  std::vector<const clang::FunctionDecl*> c_functions_;
+  std::set<const clang::Expr*> configuration_callees_;
+  clang::SourceLocation used_at_;
+  std::optional<std::string> violation_;
+};
+
+} // namespace
+
+std::optional<std::string> syntax_violation(const Kernel& kernel) {
+  return Rules(kernel).run();
+}
+
+} // namespace evo::policy
