@@ -85,6 +85,15 @@ TEST(Propose, NamesASyntaxErrorAndAHeaderItDoesNotHave) {
   EXPECT_THAT(result.output, HasSubstr("'mma.h' file not found"));
 }
 
+TEST(Check, NamesWhatThePolicyRefuses) {
+  const TemporaryFolder folder;
+  write_text(folder.path() / "counting.cu", "#define KEEP static\nKEEP int calls;\n");
+  const ProcessResult result = evo({"check", "counting.cu"}, folder.path());
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.output, "refused by policy: the file, line 2, keeps state in 'calls'; make it a "
+                           "constant, a local variable or a region of the workspace\n");
+}
+
 TEST(Help, NamesUnitsAndDefaults) {
   const ProcessResult result = evo({"--help"});
   EXPECT_EQ(result.exit_code, 0);

@@ -49,6 +49,10 @@ public:
   explicit Reader(const clang::ASTContext& ast) : ast_(ast), sources_(ast.getSourceManager()) {}
 
   std::variant<std::vector<int>, std::string> read() {
+    if (const auto finding = characters()) {
+      return sentence(*finding, "", sources_.getLocForStartOfFile(sources_.getMainFileID()),
+                      sources_);
+    }
     const std::vector<Word> words = lex();
     for (std::size_t begin = 0, end = 0; begin < words.size(); begin = end) {
       end = begin + 1;
@@ -76,6 +80,22 @@ private:
       words.push_back({clang::Lexer::getSpelling(token, sources_, ast_.getLangOpts()), token});
     }
     return words;
+  }
+
+  /// Trigraphs and control characters: compilers disagree on them.
+  std::optional<Finding> characters() const {
+    const std::string_view text = sources_.getBufferData(sources_.getMainFileID());
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      const std::string_view rest = text.substr(i);
+      const bool control = std::iscntrl(static_cast<unsigned char>(text[i])) != 0 &&
+                           text[i] != '\n' && text[i] != '\t' && !rest.starts_with("\r\n");
+      const bool trigraph = rest.starts_with("??") && rest.size() > 2 &&
+                            std::string_view("=/'()!<>-").find(rest[2]) != std::string_view::npos;
+      if (control || trigraph) {
+        return Finding{"holds a trigraph or a control character", "remove it"};
+      }
+    }
+    return std::nullopt;
   }
 
   std::optional<Finding> directive(Words line) {
@@ -147,6 +167,10 @@ private:
                          "', a word of the language, of CUDA or of the "
                          "compiler",
                      "choose another name"};
+    }
+    const auto pastes = [](const Word& word) { return word.token.is(clang::tok::hashhash); };
+    if (std::ranges::any_of(words, pastes)) {
+      return Finding{"pastes tokens in the macro '" + name + "'", "write the names out"};
     }
     return code(words);
   }

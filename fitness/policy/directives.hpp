@@ -11,8 +11,8 @@ namespace evo::policy {
 
 /// The architectures, as values of __CUDA_ARCH__, at which some #if of the file changes sides;
 /// sorted. Or the sentence of a violation: an #if about anything else, since evo's parser and nvcc
-/// could then see different files, a foreign #include, a #pragma that is not about unrolling, a
-/// macro that replaces a word of the language or of CUDA.
+/// could then see different files, pasted tokens, a foreign #include, a #pragma that is not about
+/// unrolling, a macro that replaces a word of the language or of CUDA.
 std::variant<std::vector<int>, std::string> read_directives(const Kernel& kernel);
 
 } // namespace evo::policy

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <clang/AST/ASTContext.h>
+#include <clang/AST/Attr.h>
 #include <clang/AST/Decl.h>
 #include <clang/AST/ExprCXX.h>
 #include <clang/AST/ParentMapContext.h>
@@ -77,13 +78,18 @@ bool asks_for_alignment(const clang::BinaryOperator& operation, const clang::AST
          (operation.getOpcode() == clang::BO_And && mask < largest_alignment);
 }
 
+/// What an expression is an operand of, or nullptr for a statement's own.
+const clang::Expr* parent_of(const clang::Expr& expression, const clang::ASTContext& ast) {
+  auto& parents = const_cast<clang::ASTContext&>(ast).getParentMapContext();
+  const auto above = parents.getParents(expression);
+  return above.empty() ? nullptr : above[0].get<clang::Expr>();
+}
+
 /// Whether all that becomes of a pointer's number is a question about its alignment.
 bool is_alignment(const clang::Expr& number, const clang::ASTContext& ast) {
-  auto& parents = const_cast<clang::ASTContext&>(ast).getParentMapContext();
   const clang::Expr* expression = &number;
   for (;;) {
-    const auto above = parents.getParents(*expression);
-    const auto* parent = above.empty() ? nullptr : above[0].get<clang::Expr>();
+    const clang::Expr* parent = parent_of(*expression, ast);
     if (parent == nullptr) {
       return false;
     }
@@ -98,6 +104,32 @@ bool is_alignment(const clang::Expr& number, const clang::ASTContext& ast) {
       return false;
     }
     expression = parent;
+  }
+}
+
+/// A variable in device memory: a local one counts where device code holds it.
+bool lies_in_device_memory(const clang::VarDecl& variable) {
+  const auto* device = variable.getAttr<clang::CUDADeviceAttr>();
+  return variable.hasGlobalStorage() && !variable.hasAttr<clang::CUDASharedAttr>() &&
+         (variable.isStaticLocal() || (device != nullptr && !device->isImplicit()));
+}
+
+/// Whether the value of a constant, of its element or its member is all that is used.
+bool is_only_read(const clang::DeclRefExpr& name, const clang::ASTContext& ast) {
+  for (const clang::Expr* place = &name;;) {
+    const clang::Expr* parent = parent_of(*place, ast);
+    const auto* cast = llvm::dyn_cast_or_null<clang::CastExpr>(parent);
+    if (cast != nullptr && cast->getCastKind() == clang::CK_LValueToRValue) {
+      return true;
+    }
+    const bool decays = cast != nullptr && cast->getCastKind() == clang::CK_ArrayToPointerDecay;
+    const auto* subscript = llvm::dyn_cast_or_null<clang::ArraySubscriptExpr>(parent);
+    const bool element = subscript != nullptr && subscript->getBase() == place;
+    if (!decays && !element &&
+        !llvm::isa_and_nonnull<clang::ParenExpr, clang::MemberExpr>(parent)) {
+      return false;
+    }
+    place = parent;
   }
 }
 
@@ -171,6 +203,16 @@ std::optional<Finding> check_pointer(const clang::Expr& expression, bool on_host
     return Finding{"compares two pointers", "decide by the dims"};
   }
   return std::nullopt;
+}
+
+std::optional<Finding> check_device_constant(const clang::DeclRefExpr& name,
+                                             const clang::ASTContext& ast) {
+  const auto* variable = dyn_cast<clang::VarDecl>(name.getDecl());
+  if (variable == nullptr || !lies_in_device_memory(*variable) || is_only_read(name, ast)) {
+    return std::nullopt;
+  }
+  return Finding{"takes the address of the constant '" + variable->getNameAsString() + "'",
+                 "read its elements, or make it __constant__ const"};
 }
 
 std::optional<Finding> check_pointer_member(const clang::FieldDecl& field) {

@@ -7,6 +7,7 @@
 
 namespace clang {
 class ASTContext;
+class DeclRefExpr;
 class Expr;
 class FieldDecl;
 } // namespace clang
@@ -18,6 +19,11 @@ namespace evo::policy {
 /// only where it was one before.
 std::optional<Finding> check_pointer(const clang::Expr& expression, bool on_host,
                                      const clang::ASTContext& ast);
+
+/// A constant in device code is read element by element and never by address: it lies in memory
+/// that a kernel could write, all but a __constant__ one.
+std::optional<Finding> check_device_constant(const clang::DeclRefExpr& name,
+                                             const clang::ASTContext& ast);
 
 /// No member points to a function, and no member of a union is a pointer.
 std::optional<Finding> check_pointer_member(const clang::FieldDecl& field);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <clang/AST/ASTContext.h>
+#include <clang/AST/Attr.h>
 #include <clang/AST/DeclTemplate.h>
 #include <clang/AST/ExprCXX.h>
 #include <clang/AST/RecursiveASTVisitor.h>
@@ -50,6 +51,21 @@ bool is_device_only(const clang::FunctionDecl& function) {
 bool is_unused_instantiation(const clang::VarDecl& variable) {
   return variable.getInstantiatedFromStaticDataMember() != nullptr &&
          variable.getDefinition() == nullptr;
+}
+
+/// A local variable that starts with whatever its memory holds.
+bool is_left_empty(const clang::VarDecl& variable) {
+  if (llvm::isa<clang::ParmVarDecl>(variable) || variable.isCXXForRangeDecl() ||
+      variable.getType()->isDependentType()) {
+    return false;
+  }
+  const auto* construction = llvm::dyn_cast_or_null<clang::CXXConstructExpr>(variable.getInit());
+  if (construction == nullptr) {
+    return variable.getInit() == nullptr;
+  }
+  const clang::CXXConstructorDecl& constructor = *construction->getConstructor();
+  return constructor.isDefaultConstructor() && constructor.isTrivial() &&
+         !construction->requiresZeroInitialization() && !constructor.getParent()->isEmpty();
 }
 
 /// The function that is written down: a template's for an instantiation.
@@ -129,9 +145,12 @@ public:
   }
 
   bool VisitVarDecl(clang::VarDecl* variable) {
-    const auto finding = check_stream(*variable);
-    if (finding) {
+    if (const auto finding = check_stream(*variable)) {
       return refuse(variable->getLocation(), *finding);
+    }
+    if (variable->hasLocalStorage() && is_on_host() && is_left_empty(*variable)) {
+      return refuse(variable->getLocation(), "leaves " + name_of(*variable) + " without a value",
+                    "initialise it, or it holds what an earlier call left");
     }
     if (!variable->hasGlobalStorage() || variable->hasAttr<clang::CUDASharedAttr>() ||
         variable->getType()->isDependentType() || is_unused_instantiation(*variable)) {
@@ -168,6 +187,9 @@ public:
   }
 
   bool VisitDeclRefExpr(clang::DeclRefExpr* name) {
+    if (const auto finding = check_device_constant(*name, ast_)) {
+      return refuse(name->getLocation(), *finding);
+    }
     const auto* function = dyn_cast<clang::FunctionDecl>(name->getDecl());
     return function == nullptr || configuration_callees_.contains(name) ||
            check_use(*function, name->getLocation());
@@ -213,8 +235,7 @@ public:
     if (const auto finding = check_stream(*expression)) {
       return refuse(expression->getExprLoc(), *finding);
     }
-    const bool on_host = functions_.empty() || !is_device_only(*functions_.back());
-    if (const auto finding = check_pointer(*expression, on_host, ast_)) {
+    if (const auto finding = check_pointer(*expression, is_on_host(), ast_)) {
       return refuse(expression->getExprLoc(), *finding);
     }
     return true;
@@ -256,7 +277,7 @@ public:
 
   bool VisitAsmStmt(clang::AsmStmt* assembly) {
     const clang::SourceLocation place = assembly->getAsmLoc();
-    if (functions_.empty() || !is_device_only(*functions_.back())) {
+    if (is_on_host()) {
       return refuse(place, "has inline assembly in host code", "keep it in __device__ functions");
     }
     const auto* gcc = dyn_cast<clang::GCCAsmStmt>(assembly);
@@ -268,6 +289,8 @@ public:
   }
 
 private:
+  bool is_on_host() const { return functions_.empty() || !is_device_only(*functions_.back()); }
+
   bool in_main_file(clang::SourceLocation place) const {
     return sources_.isInMainFile(sources_.getExpansionLoc(place));
   }
