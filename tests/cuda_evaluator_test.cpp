@@ -136,6 +136,17 @@ TEST_F(CudaEvaluatorTest, NorIsAChallengerInItsBlocks) {
   EXPECT_FALSE(judgement.confirmed);
 }
 
+TEST(ParseGate, AsksThePolicyUnlessItIsLeftOut) {
+  const Target target = *Target::find("sm_86");
+  Genome counting = genome("counting");
+  counting.source = "int calls;";
+  const auto refused = parse_gate(counting, target);
+  ASSERT_TRUE(std::holds_alternative<BuildFailure>(refused));
+  EXPECT_EQ(std::get<BuildFailure>(refused).verdict, Verdict::RefusedByPolicy);
+  EXPECT_THAT(std::get<BuildFailure>(refused).detail, HasSubstr("keeps state in 'calls'"));
+  EXPECT_TRUE(std::holds_alternative<Kernel>(parse_gate(counting, target, Gates::WithoutPolicy)));
+}
+
 TEST(Duel, AKernelDoesNotBeatItself) {
   WorkerClient worker(EVO_FAKE_WORKER, {}, WorkerDeadlines{});
   const Contender same{.id = "a", .library = "4"};

@@ -110,16 +110,19 @@ bool is_alignment(const clang::Expr& number, const clang::ASTContext& ast) {
 /// A variable in device memory: a local one counts where device code holds it.
 bool lies_in_device_memory(const clang::VarDecl& variable) {
   const auto* device = variable.getAttr<clang::CUDADeviceAttr>();
-  return variable.hasGlobalStorage() && !variable.hasAttr<clang::CUDASharedAttr>() &&
+  return variable.hasGlobalStorage() && !variable.getType()->isDependentType() &&
+         !variable.hasAttr<clang::CUDASharedAttr>() &&
          (variable.isStaticLocal() || (device != nullptr && !device->isImplicit()));
 }
 
-/// Whether the value of a constant, of its element or its member is all that is used.
+/// Whether the value of a constant, of its element or its member is all that is used. In a template
+/// its instantiations tell.
 bool is_only_read(const clang::DeclRefExpr& name, const clang::ASTContext& ast) {
   for (const clang::Expr* place = &name;;) {
     const clang::Expr* parent = parent_of(*place, ast);
     const auto* cast = llvm::dyn_cast_or_null<clang::CastExpr>(parent);
-    if (cast != nullptr && cast->getCastKind() == clang::CK_LValueToRValue) {
+    const bool read = cast != nullptr && cast->getCastKind() == clang::CK_LValueToRValue;
+    if (read || (parent != nullptr && parent->isTypeDependent())) {
       return true;
     }
     const bool decays = cast != nullptr && cast->getCastKind() == clang::CK_ArrayToPointerDecay;
