@@ -13,7 +13,7 @@ constexpr double allowed_rms_ratio = 2; // times the reference's own
 
 /// The sizes at which the `position`-th of `count` cases runs: i of each counts on in a circle.
 std::vector<int> rotated(std::size_t position, std::size_t count, const VerifyPlan& plan) {
-  if (plan.full) {
+  if (plan.full || plan.sizes.empty()) {
     return plan.sizes;
   }
   std::vector<int> sizes;

@@ -97,6 +97,12 @@ std::string judgement(const Provenance& provenance) {
     text += fmt::format("\n//   size {}: {:.4f} ms, the reference {:.4f} ms", size.size,
                         size.median_ms, size.reference_ms);
   }
+  if (const auto& verification = fitness.verification) {
+    text += fmt::format("\n// Accuracy verified at level {}, at the sizes {}, in {} calls; scale "
+                        "headroom {:g}.",
+                        to_string(verification->level), fmt::join(verification->sizes(), ", "),
+                        verification->calls, verification->headroom);
+  }
   return text;
 }
 

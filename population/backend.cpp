@@ -60,7 +60,8 @@ OpenBackend open_backend(const Options& options, const Problem& problem, std::st
       WorkerClient* const timer = worker.get();
       auto evaluator = std::make_unique<CudaEvaluator>(
           builder(info.target), std::move(worker), info.target, problem.sizes,
-          Floor(problem, prepared.card, prepared.arch));
+          Floor(problem, prepared.card, prepared.arch),
+          VerifySettings{options.level, verification_sizes(problem.sizes, options.search.seed)});
       return {std::move(info), std::move(evaluator), timer};
     }
     if (options.backend == BackendChoice::Cuda || options.device) {
@@ -77,9 +78,9 @@ OpenBackend open_backend(const Options& options, const Problem& problem, std::st
   const std::string target = target_of(options).arch;
   BackendInfo info = describe(Backend::Model, prepared, target, nvcc);
   info.note = std::move(note);
-  auto evaluator =
-      std::make_unique<ModelEvaluator>(builder(info.target), cpu::HostBuilder(cache),
-                                       std::move(worker), problem, Card::for_arch(target));
+  auto evaluator = std::make_unique<ModelEvaluator>(builder(info.target), cpu::HostBuilder(cache),
+                                                    std::move(worker), problem,
+                                                    Card::for_arch(target), options.level);
   return {std::move(info), std::move(evaluator), nullptr};
 }
 

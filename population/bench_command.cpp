@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include "fitness/block_statistics.hpp"
+#include "population/accuracy_table.hpp"
 #include "population/commands.hpp"
 #include "population/duel.hpp"
 #include "population/individual.hpp"
@@ -25,6 +26,12 @@ bool still_ok(const std::filesystem::path& file, Verdict verdict, const std::str
     fmt::print("{}: {}\n", file.string(), verdict_line(verdict, detail));
   }
   return verdict == Verdict::Ok;
+}
+
+void print_accuracy(const Judged& judged) {
+  if (judged.fitness.verification) {
+    fmt::print("\n{}", accuracy_report(*judged.fitness.verification));
+  }
 }
 
 void print_estimate(const Judged& judged) {
@@ -87,6 +94,7 @@ int bench_command(const Options& options, const std::filesystem::path& file,
   const Judged judged = session.judge(file);
   fmt::print("{}\n", verdict_line(judged.fitness.verdict, judged.fitness.detail));
   if (!judged.fitness.ok()) {
+    print_accuracy(judged);
     return 1;
   }
   const bool measured = session.backend().timer != nullptr;
@@ -107,6 +115,7 @@ int bench_command(const Options& options, const std::filesystem::path& file,
     return 1;
   }
   fmt::print("Backend: {}\n", describe(session.backend().info));
+  print_accuracy(judged);
   return 0;
 }
 

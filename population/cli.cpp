@@ -38,7 +38,7 @@ void add_search_options(CLI::App& app, Options& options) {
                  "An earlier export or kernel, kept while it passes and nothing beats it [none]");
 }
 
-void add_common_options(CLI::App& app, Options& options, std::string& backend) {
+void add_common_options(CLI::App& app, Options& options, std::string& backend, std::string& level) {
   app.add_option("--backend", backend, "Where candidates run: auto, cuda or model")
       ->capture_default_str();
   app.add_option("--device", options.device, "The card, counted from 0 [0]");
@@ -47,6 +47,10 @@ void add_common_options(CLI::App& app, Options& options, std::string& backend) {
   app.add_option("--problem", options.problem, "problem.toml, or its folder [seeds/lora of evo]");
   app.add_option("--sizes", options.sizes, "Sizes to judge at, numbers [those of the problem]")
       ->delimiter(',');
+  app.add_option(
+         "--level", level,
+         "Cases that a contender must pass: harness (what is timed), default or strict (all)")
+      ->capture_default_str();
   app.add_option("--out", options.out, "The export [the problem's output_file, here]");
   app.add_option("--population-dir", options.population, "Folder of runs/ and the build cache")
       ->capture_default_str();
@@ -56,6 +60,8 @@ void add_common_options(CLI::App& app, Options& options, std::string& backend) {
 struct CommandLine {
   Options options;
   std::string backend = "auto";
+  std::string level = "default";
+  std::vector<std::filesystem::path> files;
   std::string file;
   std::string mutator;
   std::string label;
@@ -110,13 +116,17 @@ void add_subcommands(CLI::App& app, CommandLine& line) {
   selftest->add_option("--zoo", line.selftest.zoo, "Folder of kernels that cheat [evo's own]");
   selftest->add_option("--only", line.selftest.only, "Names of such kernels [all]");
   selftest->add_option("--json", line.selftest.json, "A file for the results [none]");
+  add("accuracy", "Print how right kernels are in every case, a Markdown table per file",
+      [&] { return accuracy_command(options, line.files); })
+      ->add_option("FILES", line.files, "Kernels or exports")
+      ->required();
   CLI::App* exporting = add("export", "Export an individual of an earlier run",
                             [&] { return export_command(options, line.run, line.label); });
   exporting->add_option("RUN", line.run, "The run's id, or latest")->required();
   exporting->add_option("ID", line.label, "The first digits of the individual's id")->required();
 }
 
-/// What CLI11 leaves to us: the backend's name, contradictions, the default problem.
+/// What CLI11 leaves to us: the names of backend and level, contradictions, the default problem.
 void complete(CommandLine& line) {
   const auto backend = backends.find(line.backend);
   if (backend == backends.end()) {
@@ -124,6 +134,12 @@ void complete(CommandLine& line) {
         fmt::format("there is no backend {}; choose auto, cuda or model", line.backend));
   }
   line.options.backend = backend->second;
+  const auto level = level_from(line.level);
+  if (!level) {
+    throw InputError(
+        fmt::format("there is no level {}; choose harness, default or strict", line.level));
+  }
+  line.options.level = *level;
   check(line.options);
   if (line.options.problem.empty()) {
     line.options.problem = data_folder() / "seeds" / "lora" / "problem.toml";
@@ -136,7 +152,7 @@ int run_line(int argc, char** argv) {
   line.command = [&] { return run_command(line.options); };
   CLI::App app(about, "evo");
   app.set_version_flag("--version", fmt::format("evo {}", version));
-  add_common_options(app, line.options, line.backend);
+  add_common_options(app, line.options, line.backend, line.level);
   add_search_options(app, line.options);
   add_subcommands(app, line);
   app.require_subcommand(0, 1);

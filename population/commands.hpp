@@ -41,6 +41,9 @@ struct SelftestOptions {
 /// Judges kernels that cheat and kernels that do not. 1 when one is missed or falsely accused.
 int selftest_command(const Options& options, const SelftestOptions& selftest);
 
+/// How right each file is in every case, beside the reference and the ideal, as Markdown.
+int accuracy_command(const Options& options, const std::vector<std::filesystem::path>& files);
+
 int export_command(const Options& options, const std::string& run, const std::string& id);
 
 } // namespace evo

@@ -10,6 +10,7 @@ namespace evo {
 namespace {
 
 constexpr int screening_calls = 7;
+constexpr int verified_calls = 500;
 constexpr double least_gain = 1.005;   // of a screening: less is noise, not worth confirming
 constexpr double hopeless_ratio = 1.3; // times the incumbent's: three calls say enough
 
@@ -23,8 +24,8 @@ std::vector<double> medians(const Fitness& fitness) {
 
 /// In time alone: speed-ups of two workers differ by how they timed the reference.
 bool challenges(const Fitness& candidate, const Fitness& incumbent) {
-  if (!candidate.ok() || candidate.sizes.size() != incumbent.sizes.size()) {
-    return candidate.ok();
+  if (candidate.sizes.size() != incumbent.sizes.size()) {
+    return true;
   }
   std::vector<SizeResult> over_incumbent = candidate.sizes;
   for (std::size_t i = 0; i < over_incumbent.size(); ++i) {
@@ -67,9 +68,9 @@ std::variant<Kernel, BuildFailure> parse_gate(const Genome& genome, const Target
 }
 
 CudaEvaluator::CudaEvaluator(Builder builder, std::unique_ptr<WorkerClient> worker, Target target,
-                             std::vector<int> sizes, Floor floor)
+                             std::vector<int> sizes, Floor floor, VerifySettings verify)
     : builder_(std::move(builder)), worker_(std::move(worker)), target_(std::move(target)),
-      sizes_(std::move(sizes)), floor_(std::move(floor)) {}
+      sizes_(std::move(sizes)), floor_(std::move(floor)), verify_(std::move(verify)) {}
 
 std::variant<Built, BuildFailure> CudaEvaluator::build(const Genome& genome, std::stop_token stop,
                                                        Gates gates) const {
@@ -93,10 +94,27 @@ Judgement CudaEvaluator::judge(const Genome& genome, const Built& built, const I
   Judgement judgement{.fitness = screen(genome.id, built, incumbent, stop),
                       .incumbent = {},
                       .confirmed = incumbent == nullptr};
-  if (incumbent != nullptr && challenges(judgement.fitness, incumbent->fitness)) {
+  Fitness& fitness = judgement.fitness;
+  if (!fitness.ok() || (incumbent != nullptr && !challenges(fitness, incumbent->fitness))) {
+    return judgement;
+  }
+  fitness = verified(std::move(fitness), verify(genome, built, false, stop));
+  if (fitness.ok() && incumbent != nullptr) {
     challenge(judgement, genome.id, built, *incumbent, stop);
   }
   return judgement;
+}
+
+VerifyResponse CudaEvaluator::verify(const Genome& genome, const Built& built, bool full,
+                                     std::stop_token stop) {
+  VerifyRequest request;
+  request.library = built.library.string();
+  request.id = genome.id;
+  request.level = verify_.level;
+  request.sizes = verify_.sizes;
+  request.full = full;
+  request.calls = verified_calls;
+  return worker_->verify(request, std::move(stop));
 }
 
 /// A challenger becomes the elite when it is the faster one by the test; an incumbent that fails

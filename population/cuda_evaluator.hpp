@@ -16,17 +16,19 @@ std::variant<Kernel, BuildFailure> parse_gate(const Genome& genome, const Target
                                               Gates gates = Gates::All);
 
 /// Screens with a few calls, and gives up on what is far from the incumbent. What looks faster than
-/// the incumbent is timed against it, interleaved, until a sequential test decides. Nobody is
-/// faster than the card can be.
+/// the incumbent is verified, and timed against it, interleaved, until a sequential test decides.
+/// Nobody is faster than the card can be.
 class CudaEvaluator : public Evaluator {
 public:
   CudaEvaluator(Builder builder, std::unique_ptr<WorkerClient> worker, Target target,
-                std::vector<int> sizes, Floor floor);
+                std::vector<int> sizes, Floor floor, VerifySettings verify);
 
   std::variant<Built, BuildFailure> build(const Genome& genome, std::stop_token stop,
                                           Gates gates) const override;
   Judgement judge(const Genome& genome, const Built& built, const Incumbent* incumbent,
                   std::stop_token stop) override;
+  VerifyResponse verify(const Genome& genome, const Built& built, bool full,
+                        std::stop_token stop) override;
 
 private:
   Fitness screen(const std::string& id, const Built& built, const Incumbent* incumbent,
@@ -40,6 +42,7 @@ private:
   Target target_;
   std::vector<int> sizes_;
   Floor floor_;
+  VerifySettings verify_;
 };
 
 } // namespace evo

@@ -11,6 +11,7 @@
 
 #include "fitness/builder.hpp"
 #include "fitness/fitness.hpp"
+#include "fitness/protocol.hpp"
 #include "population/genome.hpp"
 
 namespace evo {
@@ -38,6 +39,15 @@ struct Judgement {
   bool confirmed = true;
 };
 
+/// How contenders are verified: at which level, and on a card at which sizes.
+struct VerifySettings {
+  Level level = Level::Default;
+  std::vector<int> sizes;
+};
+
+/// `fitness` and what its verification has found; a failure where that is one.
+Fitness verified(Fitness fitness, VerifyResponse response);
+
 /// The self-test leaves the policy out to try what stands behind it.
 enum class Gates { All, WithoutPolicy };
 
@@ -49,10 +59,15 @@ public:
   virtual std::variant<Built, BuildFailure> build(const Genome& genome, std::stop_token stop,
                                                   Gates gates = Gates::All) const = 0;
 
-  /// Correctness and time. Called from one thread at a time. Blocks. `incumbent` is nullptr before
-  /// the first correct candidate.
+  /// Correctness and time. What would become the incumbent is verified too. Called from one thread
+  /// at a time. Blocks. `incumbent` is nullptr before the first correct candidate.
   virtual Judgement judge(const Genome& genome, const Built& built, const Incumbent* incumbent,
                           std::stop_token stop) = 0;
+
+  /// Through the cases that the level binds. `full`: through all, at every size, and on after a
+  /// failure. Called as judge().
+  virtual VerifyResponse verify(const Genome& genome, const Built& built, bool full,
+                                std::stop_token stop) = 0;
 };
 
 } // namespace evo

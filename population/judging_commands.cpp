@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "population/accuracy_table.hpp"
 #include "population/commands.hpp"
 #include "population/files.hpp"
 #include "population/judging_session.hpp"
@@ -13,6 +14,20 @@ int check_command(const Options& options, const std::filesystem::path& file) {
   const Judged judged = JudgingSession(options).judge(file);
   fmt::print("{}\n", verdict_line(judged.fitness.verdict, judged.fitness.detail));
   return judged.fitness.ok() ? 0 : 1;
+}
+
+int accuracy_command(const Options& options, const std::vector<std::filesystem::path>& files) {
+  JudgingSession session(options);
+  bool right = true;
+  for (const auto& file : files) {
+    const Judged judged = session.verify(file);
+    fmt::print("### {}\n\n{}\nVerdict: {}.\n\n", file.filename().string(),
+               judged.fitness.verification ? accuracy_report(*judged.fitness.verification) : "",
+               verdict_line(judged.fitness.verdict, judged.fitness.detail));
+    right = right && judged.fitness.ok();
+  }
+  fmt::print("Backend: {}.\n", describe(session.backend().info));
+  return right ? 0 : 1;
 }
 
 int export_command(const Options& options, const std::string& run, const std::string& id) {

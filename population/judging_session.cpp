@@ -26,6 +26,14 @@ JudgingSession::JudgingSession(const Options& options)
     : options_(options), problem_(load_problem(options)) {}
 
 Judged JudgingSession::judge(const std::filesystem::path& file) {
+  return take(file, true);
+}
+
+Judged JudgingSession::verify(const std::filesystem::path& file) {
+  return take(file, false);
+}
+
+Judged JudgingSession::take(const std::filesystem::path& file, bool timed) {
   const std::string source = exported_kernel(read_text(file));
   auto gate = parse_gate({.id = {}, .seed = {}, .trail = {}, .source = source},
                          target_of(options_)); // as written, so that a failure names its line
@@ -38,7 +46,14 @@ Judged JudgingSession::judge(const std::filesystem::path& file) {
     return failed(std::move(*failure));
   }
   Built& built = std::get<Built>(result);
-  Fitness fitness = backend().evaluator->judge(genome, built, nullptr, stop()).fitness;
+  Evaluator& evaluator = *backend().evaluator;
+  Fitness fitness{.verdict = Verdict::Ok, .detail = {}, .sizes = {}};
+  if (timed) {
+    fitness = evaluator.judge(genome, built, nullptr, stop()).fitness;
+  }
+  if (fitness.ok()) {
+    fitness = verified(std::move(fitness), evaluator.verify(genome, built, true, stop()));
+  }
   return {genome.id, std::move(fitness), std::move(built)};
 }
 

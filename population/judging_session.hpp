@@ -25,8 +25,11 @@ public:
   /// InputError as load_problem.
   explicit JudgingSession(const Options& options);
 
-  /// Takes a kernel, or an export's, through all gates. InputError when it cannot be read.
+  /// Takes a kernel, or an export's, through all gates, the last of which is every case at every
+  /// size. InputError when it cannot be read.
   Judged judge(const std::filesystem::path& file);
+  /// Likewise, but from the build straight to the cases.
+  Judged verify(const std::filesystem::path& file);
 
   /// Opened when first needed: what does not parse needs none. InputError as open_backend.
   OpenBackend& backend();
@@ -34,6 +37,8 @@ public:
   std::stop_token stop() const { return interruption_.token(); }
 
 private:
+  Judged take(const std::filesystem::path& file, bool timed);
+
   Options options_;
   Problem problem_;
   Interruption interruption_{std::nullopt};

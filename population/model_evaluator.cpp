@@ -7,11 +7,18 @@
 #include "population/cuda_evaluator.hpp"
 
 namespace evo {
+namespace {
+
+constexpr std::size_t most_sizes = 2; // of a full verification
+
+} // namespace
 
 ModelEvaluator::ModelEvaluator(Builder builder, cpu::HostBuilder host_builder,
-                               std::unique_ptr<WorkerClient> worker, Problem problem, Card card)
+                               std::unique_ptr<WorkerClient> worker, Problem problem, Card card,
+                               Level level)
     : builder_(std::move(builder)), host_builder_(std::move(host_builder)),
-      worker_(std::move(worker)), problem_(std::move(problem)), card_(std::move(card)) {}
+      worker_(std::move(worker)), problem_(std::move(problem)), card_(std::move(card)),
+      level_(level) {}
 
 std::variant<Built, BuildFailure> ModelEvaluator::build(const Genome& genome, std::stop_token stop,
                                                         Gates gates) const {
@@ -38,8 +45,8 @@ std::variant<Built, BuildFailure> ModelEvaluator::build(const Genome& genome, st
                .probe_sizes = cpu::probe_sizes(std::get<Kernel>(kernel))};
 }
 
-Judgement ModelEvaluator::judge(const Genome& genome, const Built& built, const Incumbent*,
-                                std::stop_token stop) {
+Judgement ModelEvaluator::judge(const Genome& genome, const Built& built,
+                                const Incumbent* incumbent, std::stop_token stop) {
   JudgeRequest request;
   request.library = built.library.string();
   request.id = genome.id;
@@ -60,7 +67,24 @@ Judgement ModelEvaluator::judge(const Genome& genome, const Built& built, const 
   }
   judgement.fitness.sizes = std::move(sizes);
   judgement.fitness.speedup = geometric_mean_speedup(judgement.fitness.sizes);
+  if (incumbent == nullptr || judgement.fitness.speedup > incumbent->fitness.speedup) {
+    judgement.fitness =
+        verified(std::move(judgement.fitness), verify(genome, built, false, std::move(stop)));
+  }
   return judgement;
+}
+
+VerifyResponse ModelEvaluator::verify(const Genome& genome, const Built& built, bool full,
+                                      std::stop_token stop) {
+  VerifyRequest request;
+  request.library = built.library.string();
+  request.id = genome.id;
+  request.level = level_;
+  request.sizes = built.probe_sizes;
+  std::ranges::sort(request.sizes); // the smallest are the cheapest
+  request.sizes.resize(std::min(request.sizes.size(), full ? most_sizes : std::size_t{1}));
+  request.full = full;
+  return worker_->verify(request, std::move(stop));
 }
 
 /// The problem's sizes, with the worst errors of the CPU run.

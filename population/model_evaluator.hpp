@@ -15,12 +15,14 @@ namespace evo {
 class ModelEvaluator : public Evaluator {
 public:
   ModelEvaluator(Builder builder, cpu::HostBuilder host_builder,
-                 std::unique_ptr<WorkerClient> worker, Problem problem, Card card);
+                 std::unique_ptr<WorkerClient> worker, Problem problem, Card card, Level level);
 
   std::variant<Built, BuildFailure> build(const Genome& genome, std::stop_token stop,
                                           Gates gates) const override;
   Judgement judge(const Genome& genome, const Built& built, const Incumbent* incumbent,
                   std::stop_token stop) override;
+  VerifyResponse verify(const Genome& genome, const Built& built, bool full,
+                        std::stop_token stop) override;
 
 private:
   std::vector<SizeResult> estimate(const Built& built, const JudgeResponse& response) const;
@@ -30,6 +32,7 @@ private:
   std::unique_ptr<WorkerClient> worker_;
   Problem problem_;
   Card card_;
+  Level level_;
 };
 
 } // namespace evo

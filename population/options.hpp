@@ -26,7 +26,8 @@ struct Options {
   std::filesystem::path incumbent;          // empty: none
   std::filesystem::path out;                // empty: the problem's output_file, here
   std::filesystem::path population = "population";
-  std::vector<int> sizes; // empty: the problem's
+  std::vector<int> sizes;       // empty: the problem's
+  Level level = Level::Default; // of the cases that contenders must pass
 };
 
 /// InputError for the first contradiction, one sentence.

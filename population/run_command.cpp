@@ -101,7 +101,8 @@ nlohmann::json run_json(const Options& options, const Problem& problem, const fs
                       {"target", backend.target.arch},
                       {"toolkit", backend.toolkit},
                       {"driver", backend.driver},
-                      {"reference_precision", backend.reference_precision}};
+                      {"reference_precision", backend.reference_precision},
+                      {"level", to_string(options.level)}};
   if (options.time_budget_s) {
     json["time_budget_s"] = *options.time_budget_s;
   }

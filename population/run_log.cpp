@@ -43,6 +43,12 @@ void add_events(std::vector<json>& events, const Individual& individual) {
   } else if (fitness.ok()) {
     add("judged",
         {{"speedup", fitness.speedup}, {"measured", fitness.measured}, {"sizes", fitness.sizes}});
+    if (fitness.verification) {
+      add("verified", {{"level", to_string(fitness.verification->level)},
+                       {"headroom", fitness.verification->headroom},
+                       {"sizes", fitness.verification->sizes()},
+                       {"calls", fitness.verification->calls}});
+    }
   } else {
     add("failed", {{"verdict", to_string(fitness.verdict)}, {"detail", fitness.detail}});
   }

@@ -71,6 +71,10 @@ public:
         evaluator_.judge(outcome.genome, built, incumbent_ ? &*incumbent_ : nullptr, stop_);
     result.seconds += seconds_since(start);
     result.fitness = std::move(judgement.fitness);
+    if (!trial.good && result.fitness.ok() && !result.fitness.verification) {
+      result.fitness = verified(std::move(result.fitness), // as a faster one would be
+                                evaluator_.verify(outcome.genome, built, false, stop_));
+    }
     if (judgement.incumbent && judgement.incumbent->ok()) {
       incumbent_->fitness = std::move(*judgement.incumbent);
     } else if (judgement.incumbent) {

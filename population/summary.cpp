@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include "population/accuracy_table.hpp"
+
 namespace evo {
 namespace {
 
@@ -60,6 +62,9 @@ std::string summary(const Archive& archive, const Lineage& lineage,
                                  backend.measured() ? "measured" : "estimated, not measured",
                                  describe(products_of(best->kernels)));
   text += size_table(best->fitness);
+  if (best->fitness.verification) {
+    text += fmt::format("Accuracy: {}\n", describe(*best->fitness.verification));
+  }
   text += fmt::format("Trail from {}, with each rewrite's gain:\n", genome.seed);
   text += genome.trail.empty() ? "  none\n" : trail_table(lineage.steps(genome.id));
   text += "Seeds:\n" + seed_lines(archive, seeds);

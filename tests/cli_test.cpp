@@ -50,6 +50,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{{"--jobs", "0"}, "--jobs must be at least 1"},
         Refusal{{"--time-budget", "-5"}, "--time-budget must be more than 0 seconds"},
         Refusal{{"--backend", "opencl"}, "choose auto, cuda or model"},
+        Refusal{{"--level", "hard"}, "there is no level hard; choose harness, default or strict"},
         Refusal{{"--backend", "model", "--device", "0"}, "--backend model uses none"},
         Refusal{{"--device", "-1"}, "--device must not be negative"},
         Refusal{{"--target", "sm_11"}, "evo does not know the target sm_11; choose one of sm_70"},
@@ -66,6 +67,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Refusal{{"--out", "."}, "it is a folder"},
                     Refusal{{"--population-dir", "/dev/null"}, "choose another --population-dir"},
                     Refusal{{"propose", "missing.cu"}, "cannot read missing.cu"},
+                    Refusal{{"accuracy"}, "FILES is required"},
                     Refusal{{"apply", naive, "no_such_mutator", "label"},
                             "evo mutators lists them"},
                     Refusal{{"replay", naive, naive}, "line 3: a gene is written"},
@@ -123,6 +125,7 @@ TEST(Help, NamesUnitsAndDefaults) {
                            "replay",
                            "check",
                            "bench",
+                           "accuracy",
                            "selftest",
                            "export"}) {
     EXPECT_THAT(result.output, HasSubstr(word));

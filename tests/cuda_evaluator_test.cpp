@@ -53,7 +53,10 @@ protected:
   CudaEvaluator evaluator_{
       builder(),
       std::make_unique<WorkerClient>(EVO_FAKE_WORKER, PrepareRequest{}, WorkerDeadlines{}),
-      *Target::find("sm_86"), sizes, Floor(square_product(), card, "sm_86")};
+      *Target::find("sm_86"),
+      sizes,
+      Floor(square_product(), card, "sm_86"),
+      VerifySettings{Level::Strict, {64, 66}}};
 };
 
 TEST_F(CudaEvaluatorTest, TheFirstIsTheEliteByItsScreening) {
@@ -100,6 +103,31 @@ TEST_F(CudaEvaluatorTest, AChallengerFoundOutInTheDuelIsAFailure) {
   EXPECT_TRUE(judgement.fitness.sizes.empty());
   EXPECT_FALSE(judgement.confirmed);
   EXPECT_FALSE(judgement.incumbent);
+}
+
+TEST_F(CudaEvaluatorTest, AChallengerThatFailsACaseIsNotEvenTimed) {
+  const Incumbent best = incumbent("4 then crash");
+  const Judgement judgement = judge("3 then fail a case", &best);
+  EXPECT_EQ(judgement.fitness.verdict, Verdict::WrongAnswer);
+  EXPECT_EQ(judgement.fitness.detail, "in a case");
+  EXPECT_TRUE(judgement.fitness.measured);
+  EXPECT_FALSE(judgement.confirmed);
+}
+
+TEST_F(CudaEvaluatorTest, TheFirstIsVerifiedToo) {
+  EXPECT_EQ(judge("4 then fail a case", nullptr).fitness.verdict, Verdict::WrongAnswer);
+  EXPECT_EQ(judge("4 then crash in a case", nullptr).fitness.verdict, Verdict::Crash);
+}
+
+TEST_F(CudaEvaluatorTest, AnEliteKeepsWhatItsVerificationFound) {
+  const Incumbent best = incumbent("4");
+  ASSERT_TRUE(best.fitness.verification);
+  EXPECT_EQ(best.fitness.verification->level, Level::Strict);
+  EXPECT_EQ(best.fitness.verification->calls, 500);
+  const Judgement judgement = judge("3 then 3", &best);
+  EXPECT_TRUE(judgement.confirmed);
+  EXPECT_TRUE(judgement.fitness.verification);
+  EXPECT_FALSE(judge("5 then fail a case", &best).fitness.verification) << "no contender";
 }
 
 TEST_F(CudaEvaluatorTest, ADeathInTheDuelIsTheChallengers) {

@@ -59,7 +59,12 @@ TEST_F(EvoRun, LeavesAnExportSnapshotsAndTheSameLogForEveryNumberOfJobs) {
   const fs::path latest = folder_.path() / "population" / "runs" / "latest";
   EXPECT_TRUE(fs::exists(latest / "gen-0002" / "summary.json"));
   EXPECT_FALSE(fs::exists(latest / "gen-0003"));
-  EXPECT_EQ(nlohmann::json::parse(read_text(latest / "run.json")).at("measured"), false);
+  const auto about = nlohmann::json::parse(read_text(latest / "run.json"));
+  EXPECT_EQ(about.at("measured"), false);
+  EXPECT_EQ(about.at("level"), "default");
+  EXPECT_THAT(log("population"), HasSubstr("\"event\":\"verified\""));
+  EXPECT_THAT(read_text(folder_.path() / "optimized_relu.cu"),
+              HasSubstr("// Accuracy verified at level default, at the size"));
 
   ASSERT_EQ(evo({"--jobs", "1", "--population-dir", "other"}).exit_code, 0);
   EXPECT_EQ(log("other"), log("population"));

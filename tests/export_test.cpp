@@ -103,6 +103,16 @@ TEST(ExportText, CallsOnlyMeasuredTimesMeasured) {
           "// Measured on NVIDIA H200 (CUDA 13.0, PyTorch 2.11.0): 2.000 times as fast as the "
           "reference.\n"
           "//   size 4096: 1.5000 ms, the reference 3.0000 ms\n"));
+  provenance.fitness.verification = {
+      .level = Level::Default,
+      .cases = {{.name = "a", .size = 4608, .figures = {}, .fault = {}},
+                {.name = "b", .size = 3584, .figures = {}, .fault = {}}},
+      .headroom = 4,
+      .calls = 512};
+  EXPECT_THAT(
+      export_text(lora(), "", provenance),
+      HasSubstr("ms\n// Accuracy verified at level default, at the sizes 3584, 4608, in 512 "
+                "calls; scale headroom 4.\n"));
   provenance.fitness.measured = false;
   EXPECT_THAT(export_text(lora(), "", provenance), HasSubstr("// Estimated, not measured, for "));
   provenance.fitness.verdict = Verdict::WrongAnswer;

@@ -96,6 +96,17 @@ TEST(Selftest, TheBestGoodKernelIsTheIncumbentAndACheatNeverIs) {
   EXPECT_THAT(world.incumbents, ElementsAre(0, 2, 4, 4));
 }
 
+TEST(Selftest, ACheatThatJudgingMissesIsVerified) {
+  struct Thorough : World {
+    VerifyResponse verify(const Genome&, const Built&, bool, std::stop_token) override {
+      return {.verdict = Verdict::NonDeterministic, .detail = {}, .verification = {}};
+    }
+  };
+  Thorough world;
+  EXPECT_TRUE(
+      run(world, {good("seed", 1, 0), cheat("sly", 2, 0, {Verdict::NonDeterministic})}).passed());
+}
+
 TEST(Selftest, TheJudgeIsToldNoNames) {
   World world;
   world.on_judge = [](const Genome& genome) {

@@ -1,6 +1,6 @@
 // A worker without a device: what a request asks it to judge is what it does. A library called
 // "4 then 3.9" takes 4 ms when it is judged and 3.9 ms when it is compared; "4 then suspicious" is
-// found out there.
+// found out there, and "4 then fail a case" when it is verified.
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
@@ -98,6 +98,20 @@ void judge(const evo::JudgeRequest& request) {
   write_line(json(response).dump());
 }
 
+void verify(const evo::VerifyRequest& request) {
+  evo::VerifyResponse response;
+  response.verdict = Verdict::Ok;
+  response.verification.level = request.level;
+  response.verification.calls = request.calls;
+  const std::string words = judged_then_compared(request.library).second;
+  if (words == "fail a case") {
+    response.fail(Verdict::WrongAnswer, "in a case");
+  } else if (words == "crash in a case") {
+    misbehave("crash");
+  }
+  write_line(json(response).dump());
+}
+
 void compare(const evo::CompareRequest& request) {
   evo::CompareResponse response;
   response.verdict = Verdict::Ok;
@@ -151,6 +165,8 @@ int main() {
     const evo::Request asked = evo::decode_request(json::parse(line));
     if (const auto* comparison = std::get_if<evo::CompareRequest>(&asked)) {
       compare(*comparison);
+    } else if (const auto* verification = std::get_if<evo::VerifyRequest>(&asked)) {
+      verify(*verification);
     } else {
       judge(std::get<evo::JudgeRequest>(asked));
     }
