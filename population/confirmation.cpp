@@ -22,18 +22,38 @@ constexpr std::chrono::seconds patience{5}; // for blocks beyond the first reque
 constexpr double level = 0.05;
 
 struct Entrant {
-  const Individual* individual;
+  Individual individual;
   Built built;
 };
 
-/// Who builds; from the cache, for all have been built before.
-std::vector<Entrant> enter(const Archive& archive, const Evaluator& evaluator,
-                           std::stop_token stop) {
+std::string failure(const std::string& who, Verdict verdict, const std::string& detail) {
+  return fmt::format("{} failed in the final: {}: {}", who, to_string(verdict), detail);
+}
+
+std::string failure(const Individual& individual, const Fitness& fitness) {
+  return failure(short_id(individual.genome.id), fitness.verdict, fitness.detail);
+}
+
+/// Who builds, from the cache, for all have been built before; and has passed its verification.
+std::vector<Entrant> enter(const Archive& archive, Evaluator& evaluator, std::stop_token stop,
+                           std::vector<std::string>& failures) {
   std::vector<Entrant> entrants;
   for (const Individual* individual : archive.fittest(most_finalists)) {
     auto result = evaluator.build(individual->genome, stop);
-    if (auto* built = std::get_if<Built>(&result)) {
-      entrants.push_back({individual, std::move(*built)});
+    auto* built = std::get_if<Built>(&result);
+    if (built == nullptr) {
+      continue;
+    }
+    Entrant entrant{*individual, std::move(*built)};
+    Fitness& fitness = entrant.individual.fitness;
+    if (!fitness.verification) {
+      fitness = verified(std::move(fitness),
+                         evaluator.verify(individual->genome, entrant.built, false, stop));
+    }
+    if (fitness.ok()) {
+      entrants.push_back(std::move(entrant));
+    } else {
+      failures.push_back(failure(entrant.individual, fitness));
     }
   }
   return entrants;
@@ -51,7 +71,7 @@ std::vector<Block> time_entrants(std::vector<Entrant>& entrants, WorkerClient& w
     CompareRequest request;
     for (const Entrant& entrant : entrants) {
       request.contenders.push_back(
-          {.id = entrant.individual->genome.id, .library = entrant.built.library.string()});
+          {.id = entrant.individual.genome.id, .library = entrant.built.library.string()});
     }
     request.sizes = sizes;
     request.blocks = blocks_per_request;
@@ -61,12 +81,11 @@ std::vector<Block> time_entrants(std::vector<Entrant>& entrants, WorkerClient& w
       continue;
     }
     failures.push_back(
-        fmt::format("{} failed in the final: {}: {}",
-                    response.culprit.empty() ? "one of them" : short_id(response.culprit),
-                    to_string(response.verdict), response.detail));
+        failure(response.culprit.empty() ? "one of them" : short_id(response.culprit),
+                response.verdict, response.detail));
     blocks.clear();
     if (std::erase_if(entrants, [&](const Entrant& entrant) {
-          return entrant.individual->genome.id == response.culprit;
+          return entrant.individual.genome.id == response.culprit;
         }) == 0) {
       return blocks;
     }
@@ -95,17 +114,41 @@ std::size_t winner_of(const std::vector<Finalist>& finalists) {
   return winner;
 }
 
+/// Picks the winner, and another one for as long as it fails.
+void verify_winner(Confirmation& confirmation, std::vector<Entrant> entrants, Evaluator& evaluator,
+                   std::stop_token stop) {
+  std::vector<Finalist>& finalists = confirmation.finalists;
+  while (!finalists.empty()) {
+    confirmation.winner = winner_of(finalists);
+    const auto place = static_cast<std::ptrdiff_t>(confirmation.winner);
+    Finalist& winner = finalists[confirmation.winner];
+    const Entrant& entrant = entrants[confirmation.winner];
+    VerifyResponse response =
+        evaluator.verify(entrant.individual.genome, entrant.built, true, stop);
+    if (stop.stop_requested()) { // its verification in part stands
+      return;
+    }
+    winner.confirmed = verified(std::move(winner.confirmed), std::move(response));
+    if (winner.confirmed.ok()) {
+      return;
+    }
+    confirmation.failures.push_back(failure(winner.individual, winner.confirmed));
+    finalists.erase(finalists.begin() + place);
+    entrants.erase(entrants.begin() + place);
+  }
+}
+
 double shrinkage_percent(const Finalist& finalist) {
   return 100 * (finalist.speedup.ratio / finalist.individual.fitness.speedup - 1);
 }
 
 } // namespace
 
-std::optional<Confirmation> confirm(const Archive& archive, const Evaluator& evaluator,
+std::optional<Confirmation> confirm(const Archive& archive, Evaluator& evaluator,
                                     WorkerClient& worker, const std::vector<int>& sizes,
                                     std::stop_token stop) {
   Confirmation confirmation;
-  std::vector<Entrant> entrants = enter(archive, evaluator, stop);
+  std::vector<Entrant> entrants = enter(archive, evaluator, stop, confirmation.failures);
   worker.renew();
   const std::vector<Block> blocks =
       time_entrants(entrants, worker, sizes, stop, confirmation.failures);
@@ -113,11 +156,11 @@ std::optional<Confirmation> confirm(const Archive& archive, const Evaluator& eva
     return std::nullopt;
   }
   for (std::size_t i = 0; i < entrants.size(); ++i) {
-    confirmation.finalists.push_back(finalist(*entrants[i].individual, blocks, i, entrants.size()));
+    confirmation.finalists.push_back(finalist(entrants[i].individual, blocks, i, entrants.size()));
   }
-  confirmation.winner = winner_of(confirmation.finalists);
   confirmation.blocks = blocks.size();
-  return confirmation;
+  verify_winner(confirmation, std::move(entrants), evaluator, stop);
+  return confirmation.finalists.empty() ? std::nullopt : std::optional(std::move(confirmation));
 }
 
 std::string report(const Confirmation& confirmation) {

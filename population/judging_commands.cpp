@@ -8,6 +8,7 @@
 #include "population/judging_session.hpp"
 #include "population/recorder.hpp"
 #include "population/snapshot.hpp"
+#include "population/summary.hpp"
 
 namespace evo {
 int check_command(const Options& options, const std::filesystem::path& file) {

@@ -38,6 +38,15 @@ public:
   Judgement judge(const Genome&, const Built&, const Incumbent*, std::stop_token) override {
     return {};
   }
+  VerifyResponse verify(const Genome& genome, const Built&, bool full, std::stop_token) override {
+    VerifyResponse response;
+    const bool fails = genome.id == fails_ || (full && genome.id == fails_in_full_);
+    response.fail(fails ? Verdict::WrongAnswer : Verdict::Ok, fails ? "in a case" : "");
+    return response;
+  }
+
+  std::string fails_; // ids
+  std::string fails_in_full_;
 };
 
 class Final : public testing::Test {
@@ -47,8 +56,9 @@ protected:
     archive_.add(std::move(individual));
   }
 
-  std::optional<Confirmation> hold() { return confirm(archive_, Builds(), worker_, sizes, {}); }
+  std::optional<Confirmation> hold() { return confirm(archive_, builds_, worker_, sizes, {}); }
 
+  Builds builds_;
   Archive archive_;
   WorkerClient worker_{EVO_FAKE_WORKER, {}, WorkerDeadlines{}};
 };
@@ -93,6 +103,33 @@ TEST_F(Final, HasTheWinnerAndTheFittestOthers) {
   }
   EXPECT_THAT(ids, ElementsAre("winner00", "b0000000", "c0000000", "d0000000", "e0000000"));
   EXPECT_EQ(confirmation->winner, 0u) << "the others only looked faster";
+}
+
+TEST_F(Final, WhoWasNeverVerifiedIsSoBefore) {
+  add(individual("winner00", 4, "4"), true);
+  add(individual("other000", 4.05, "3"));
+  builds_.fails_ = "other000";
+  const auto confirmation = hold();
+  ASSERT_TRUE(confirmation);
+  EXPECT_THAT(confirmation->finalists, SizeIs(1));
+  EXPECT_THAT(confirmation->failures,
+              ElementsAre("other000 failed in the final: wrong answer: in a case"));
+}
+
+TEST_F(Final, TheWinnerIsVerifiedInFull) {
+  add(individual("winner00", 4, "4.1"), true);
+  add(individual("other000", 4.05, "4"));
+  builds_.fails_in_full_ = "other000";
+  const auto confirmation = hold();
+  ASSERT_TRUE(confirmation);
+  EXPECT_EQ(confirmation->finalists.at(confirmation->winner).individual.genome.id, "winner00");
+  EXPECT_THAT(confirmation->failures, SizeIs(1));
+}
+
+TEST_F(Final, IsNotHeldWhenNobodyIsRight) {
+  add(individual("winner00", 4, "4"), true);
+  builds_.fails_in_full_ = "winner00";
+  EXPECT_FALSE(hold());
 }
 
 TEST_F(Final, AnotherWinsWhenItIsFasterBeyondDoubt) {
