@@ -44,6 +44,7 @@
 #include "mutators/analysis/dependence_graph.hpp"
 #include "mutators/analysis/elementwise_update.hpp"
 #include "mutators/analysis/expressions.hpp"
+#include "mutators/analysis/references.hpp"
 #include "mutators/analysis/rounding.hpp"
 #include "mutators/fusion.hpp"
 #include "mutators/mutator.hpp"
@@ -53,68 +54,12 @@
 namespace evo {
 namespace {
 
-/// The parameter of a launch's kernel that points to `base`; nullptr unless it is the only one and
-/// points to its first element.
-const clang::ParmVarDecl* parameter_for(const DependenceGraph& graph, const Launch& launch,
-                                        const clang::VarDecl* base) {
-  const clang::ParmVarDecl* found = nullptr;
-  for (unsigned i = 0; i < launch.kernel->getNumParams(); ++i) {
-    const clang::ParmVarDecl* parameter = launch.kernel->getParamDecl(i);
-    if (!parameter->getType()->isPointerType()) {
-      continue;
-    }
-    const Pointer pointer = pointer_of(graph.entry(), *launch.arguments[i]);
-    if (pointer.base == base) {
-      if (found != nullptr || !pointer.at_start) {
-        return nullptr;
-      }
-      found = parameter;
-    }
-  }
-  return found;
-}
-
-/// The one base that a launch writes; nullptr if there are several or unknown ones.
-const clang::VarDecl* only_written(const Uses& uses) {
-  const clang::VarDecl* written = nullptr;
-  for (const auto& [base, use] : uses) {
-    if (base == nullptr || (use.writes && written != nullptr)) {
-      return nullptr;
-    }
-    written = use.writes ? base : written;
-  }
-  return written;
-}
-
 /// Whether the launches share no memory but `matrix` of which the producer writes any.
 bool share_only(const Uses& producer, const Uses& update, const clang::VarDecl* matrix) {
   return std::ranges::all_of(producer, [&](const auto& entry) {
     const auto& [base, use] = entry;
     return base != nullptr && (base == matrix || !use.writes || !update.contains(base));
   });
-}
-
-/// How often a file names a function.
-class Mentions : public clang::RecursiveASTVisitor<Mentions> {
-public:
-  explicit Mentions(const clang::FunctionDecl& function) : function_(function) {}
-
-  bool VisitDeclRefExpr(clang::DeclRefExpr* use) {
-    count += use->getDecl()->getCanonicalDecl() == function_.getCanonicalDecl() ? 1 : 0;
-    return true;
-  }
-
-  int count = 0;
-
-private:
-  const clang::FunctionDecl& function_;
-};
-
-bool is_used_once(const Kernel& kernel, const clang::FunctionDecl& function) {
-  Mentions mentions(function);
-  mentions.TraverseDecl(kernel.ast().getTranslationUnitDecl());
-  return mentions.count == 1 && function.getPreviousDecl() == nullptr &&
-         function.getMostRecentDecl() == &function;
 }
 
 bool is_plain_function(const clang::FunctionDecl& function) {

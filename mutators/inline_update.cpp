@@ -245,6 +245,13 @@ std::string text_of(const Kernel& kernel, const clang::Expr& expr) {
   return render(kernel, checked(span_of(kernel, expr.getSourceRange())));
 }
 
+std::string declaration(const Kernel& kernel, const clang::ParmVarDecl& parameter,
+                        const std::string& name) {
+  const Span token = checked(span_of(kernel, clang::SourceRange(parameter.getLocation())));
+  return render(kernel, checked(span_of(kernel, parameter.getSourceRange())),
+                {{token.begin, token.length(), name}});
+}
+
 std::string fresh_name(const std::string& name, const std::string& prefix,
                        const std::set<std::string>& taken) {
   std::string candidate = name;

@@ -23,6 +23,9 @@ struct CannotWrite {};
 
 /// The text of an expression; CannotWrite inside a macro.
 std::string text_of(const Kernel& kernel, const clang::Expr& expr);
+/// The text of a parameter's declaration under another name; CannotWrite inside a macro.
+std::string declaration(const Kernel& kernel, const clang::ParmVarDecl& parameter,
+                        const std::string& name);
 /// The span itself; CannotWrite without one.
 Span checked(std::optional<Span> span);
 

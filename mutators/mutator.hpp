@@ -16,6 +16,9 @@ struct About {
   std::string_view summary; // one line: what it does and what it should gain
   std::string_view before;  // a few lines of CUDA
   std::string_view after;
+  /// Whether every output stays one sum in the parent's order. What changes it rounds differently,
+  /// and may fail the comparison where inputs are large.
+  bool keeps_order = true;
 };
 
 /// A pure function from a parsed kernel to every complete rewrite it allows: no randomness, no

@@ -1,9 +1,45 @@
 #include "mutators/names.hpp"
 
 #include <clang/AST/ASTContext.h>
+#include <clang/AST/RecursiveASTVisitor.h>
+#include <clang/Basic/SourceManager.h>
 #include <clang/Lex/Lexer.h>
 
 namespace evo {
+namespace {
+
+class NameCollector : public clang::RecursiveASTVisitor<NameCollector> {
+public:
+  bool VisitVarDecl(clang::VarDecl* variable) {
+    names.insert(variable->getNameAsString());
+    return true;
+  }
+  bool VisitDeclRefExpr(clang::DeclRefExpr* use) {
+    names.insert(use->getDecl()->getNameAsString());
+    return true;
+  }
+
+  std::set<std::string> names;
+};
+
+class FileScope : public clang::RecursiveASTVisitor<FileScope> {
+public:
+  explicit FileScope(const clang::SourceManager& sources) : sources_(sources) {}
+
+  bool VisitNamedDecl(clang::NamedDecl* decl) {
+    if (decl->getDeclContext()->isFileContext() && sources_.isInMainFile(decl->getLocation())) {
+      names.insert(decl->getNameAsString());
+    }
+    return true;
+  }
+
+  std::set<std::string> names;
+
+private:
+  const clang::SourceManager& sources_;
+};
+
+} // namespace
 
 Names::Names(const Kernel& kernel) {
   const std::string& source = kernel.source();
@@ -25,6 +61,18 @@ std::string Names::fresh(const std::string& wanted) {
     name = wanted + "_" + std::to_string(i);
   }
   return name;
+}
+
+std::set<std::string> names_in(const clang::FunctionDecl& function) {
+  NameCollector collector;
+  collector.TraverseDecl(const_cast<clang::FunctionDecl*>(&function));
+  return std::move(collector.names);
+}
+
+std::set<std::string> names_at_file_scope(const Kernel& kernel) {
+  FileScope scope(kernel.ast().getSourceManager());
+  scope.TraverseDecl(kernel.ast().getTranslationUnitDecl());
+  return std::move(scope.names);
 }
 
 } // namespace evo

@@ -6,6 +6,10 @@
 
 #include "mutators/kernel.hpp"
 
+namespace clang {
+class FunctionDecl;
+} // namespace clang
+
 namespace evo {
 
 /// The identifiers of a kernel file, wherever they stand, and those handed out since.
@@ -19,5 +23,11 @@ public:
 private:
   std::set<std::string> used_;
 };
+
+/// The names that a function declares or uses.
+std::set<std::string> names_in(const clang::FunctionDecl& function);
+
+/// The names that the file declares at namespace scope.
+std::set<std::string> names_at_file_scope(const Kernel& kernel);
 
 } // namespace evo

@@ -15,6 +15,7 @@ const std::vector<const Mutator*>& mutators() {
       &launch_bounds(),
       &load_fragments(),
       &vectorise_access(),
+      &fold_low_rank(),
       // end of mutators
       // clang-format on
   };

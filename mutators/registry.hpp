@@ -13,6 +13,7 @@ const Mutator& relayout_tile();
 const Mutator& launch_bounds();
 const Mutator& load_fragments();
 const Mutator& vectorise_access();
+const Mutator& fold_low_rank();
 // end of mutators
 
 } // namespace evo

@@ -22,6 +22,7 @@ Genome child(const Genome& parent, const Mutator& mutator, const Rewrite& rewrit
   Genome result = seed_genome(parent.seed, apply_edits(parent.source, rewrite.edits));
   result.trail = parent.trail;
   result.trail.push_back({std::string(mutator.about().name), rewrite.label});
+  result.keeps_order = parent.keeps_order && mutator.about().keeps_order;
   return result;
 }
 

@@ -22,12 +22,13 @@ struct Gene {
 };
 
 /// Replaying `trail` on the seed gives `source` byte for byte; `id` is the digest of `source`,
-/// which is canonical.
+/// which is canonical. `keeps_order` while all of the trail does (see About).
 struct Genome {
   std::string id;
   std::string seed; // file name of the seed
   std::vector<Gene> trail;
   std::string source;
+  bool keeps_order = true;
 
   bool operator==(const Genome&) const = default;
 };

@@ -66,6 +66,7 @@ void to_json(nlohmann::json& json, const Individual& individual) {
   json = {{"id", individual.genome.id},
           {"seed", individual.genome.seed},
           {"trail", lines(individual.genome.trail)},
+          {"keeps_order", individual.genome.keeps_order},
           {"generation", individual.generation},
           {"slot", individual.slot},
           {"parents", individual.parents},
@@ -82,6 +83,7 @@ void from_json(const nlohmann::json& json, Individual& individual) {
   json.at("id").get_to(individual.genome.id);
   json.at("seed").get_to(individual.genome.seed);
   individual.genome.trail = genes(json.at("trail"));
+  json.at("keeps_order").get_to(individual.genome.keeps_order);
   json.at("generation").get_to(individual.generation);
   json.at("slot").get_to(individual.slot);
   json.at("parents").get_to(individual.parents);

@@ -67,8 +67,9 @@ std::vector<Gene> load_trail(const std::filesystem::path& file) {
 int mutators_command() {
   for (const Mutator* mutator : mutators()) {
     const About& about = mutator->about();
-    fmt::print("{}: {}\n{}  →\n{}", about.name, about.summary, indented(about.before, "    "),
-               indented(about.after, "    "));
+    fmt::print("{}: {}{}\n{}  →\n{}", about.name, about.summary,
+               about.keeps_order ? "" : " (changes the order of rounding)",
+               indented(about.before, "    "), indented(about.after, "    "));
   }
   return 0;
 }

@@ -67,6 +67,7 @@ std::string summary(const Archive& archive, const Lineage& lineage,
   }
   text += fmt::format("Trail from {}, with each rewrite's gain:\n", genome.seed);
   text += genome.trail.empty() ? "  none\n" : trail_table(lineage.steps(genome.id));
+  text += genome.keeps_order ? "" : "  Its sums are rounded in another order than the seed's.\n";
   text += "Seeds:\n" + seed_lines(archive, seeds);
   text += fmt::format("Verdicts: {}\n", verdict_line(archive.counts()));
   return text + fmt::format("Backend: {}\n", describe(backend));

@@ -14,6 +14,10 @@ const Mutator& fuse_epilogue() {
   return *find_mutator("fuse_epilogue");
 }
 
+bool leaves_no_update(const Mutator& mutator) {
+  return &mutator == &fuse_epilogue() || mutator.about().name == "fold_low_rank";
+}
+
 TEST(FuseEpilogue, AppliesAfterEveryOtherRewriteOfTheSeeds) {
   for (const char* name : {"naive.cu", "tiled.cu"}) {
     const std::string seed = canonical(read(in_repository("seeds/lora") / name));
@@ -22,7 +26,7 @@ TEST(FuseEpilogue, AppliesAfterEveryOtherRewriteOfTheSeeds) {
     for (const Mutator* mutator : mutators()) {
       const Proposals proposals(*mutator, seed);
       for (const std::string& label :
-           mutator == &fuse_epilogue() ? std::vector<std::string>{} : proposals.labels()) {
+           leaves_no_update(*mutator) ? std::vector<std::string>{} : proposals.labels()) {
         EXPECT_EQ(labels(fuse_epilogue(), proposals.apply(label)), fusions)
             << name << ": " << label;
       }

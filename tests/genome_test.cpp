@@ -27,6 +27,29 @@ TEST(Genome, ReplaysByteForByte) {
   EXPECT_EQ(genome.seed, "ab.cu");
 }
 
+TEST(Genome, KeepsTheOrderOfRoundingWhileItsRewritesDo) {
+  class Reorders : public fake::Add {
+  public:
+    Reorders() : Add("reorders", "a", 1) {}
+    const About& about() const override {
+      static const About about{.name = "reorders",
+                               .summary = "",
+                               .before = "",
+                               .after = "",
+                               .keeps_order = false};
+      return about;
+    }
+  } reorders;
+  Dialect dialect = fake::dialect();
+  dialect.mutators.push_back(&reorders);
+  const auto keeps = [&](const std::vector<Gene>& trail) {
+    return std::get<Genome>(replay(seed, trail, dialect)).keeps_order;
+  };
+  EXPECT_TRUE(keeps({}));
+  EXPECT_TRUE(keeps({{"more_a", "a 2"}}));
+  EXPECT_FALSE(keeps({{"reorders", "a 2"}, {"more_b", "b 2"}}));
+}
+
 TEST(Genome, ReplaySaysWhichGeneDoesNotApply) {
   for (const Gene& wrong : {Gene{"more_a", "a 7"}, Gene{"no_such_mutator", "a 2"}}) {
     const auto result = replay(seed, {{"more_b", "b 2"}, wrong}, fake::dialect());

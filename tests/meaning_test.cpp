@@ -164,16 +164,16 @@ TEST(TellingDims, CoverSeveralBlocksOfTheLargestTile) {
   EXPECT_EQ(telling_dims(parse(seed("tiled.cu"))), (Dims{{65, 16}, {80, 16}}));
   EXPECT_EQ(telling_dims(parse(replaced(seed("tiled.cu"), "block_n = 64", "block_n = 128"))),
             (Dims{{129, 16}, {144, 16}}));
-  EXPECT_EQ(telling_dims(parse(seed("naive.cu"))), (Dims{{257, 16}, {144, 16}}));
+  EXPECT_EQ(telling_dims(parse(seed("naive.cu"))), (Dims{{67, 16}, {80, 16}}));
   EXPECT_THAT(telling_dims(parse("#include <cuda_runtime.h>\n")), IsEmpty());
 }
 
 TEST(Lora, SeedsMeanTheSame) {
-  EXPECT_TRUE(same_meaning(parse(seed("naive.cu")), parse(seed("tiled.cu")), {{67, 16}, {80, 16}}));
+  EXPECT_TRUE(same_meaning(parse(seed("naive.cu")), parse(seed("tiled.cu"))));
 }
 
 TEST(Lora, LongSeedsMeanTheSameOverSeveralBlocksOfBoth) {
-  EXPECT_TRUE(same_meaning(parse(seed("naive.cu")), parse(seed("tiled.cu"))));
+  EXPECT_TRUE(same_meaning(parse(seed("naive.cu")), parse(seed("tiled.cu")), {{257, 16}}));
 }
 
 TEST(Lora, MistakesMeanSomethingElse) {

@@ -70,6 +70,7 @@ TEST(Snapshot, HoldsEachIndividualsSourceAndSummary) {
   EXPECT_EQ(summary["verdicts"], json({{"ok", 1}, {"wrong answer", 1}, {"duplicate", 1}}));
   const json& first = summary["individuals"][0];
   EXPECT_EQ(first["trail"], json({"more_a: a 3"}));
+  EXPECT_EQ(first["keeps_order"], true);
   EXPECT_EQ(first["parents"], json({"parent"}));
   EXPECT_EQ(first["kernels"]["f"]["registers"], 32);
   EXPECT_EQ(first["kernels"]["f"]["spill_bytes"], 8);

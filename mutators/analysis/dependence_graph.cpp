@@ -280,4 +280,34 @@ bool DependenceGraph::is_only_consumer(std::size_t producer, std::size_t consume
   return true;
 }
 
+const clang::ParmVarDecl* parameter_for(const DependenceGraph& graph, const Launch& launch,
+                                        const clang::VarDecl* base) {
+  const clang::ParmVarDecl* found = nullptr;
+  for (unsigned i = 0; i < launch.kernel->getNumParams(); ++i) {
+    const clang::ParmVarDecl* parameter = launch.kernel->getParamDecl(i);
+    if (!parameter->getType()->isPointerType()) {
+      continue;
+    }
+    const Pointer pointer = pointer_of(graph.entry(), *launch.arguments[i]);
+    if (pointer.base == base) {
+      if (found != nullptr || !pointer.at_start) {
+        return nullptr;
+      }
+      found = parameter;
+    }
+  }
+  return found;
+}
+
+const clang::VarDecl* only_written(const Uses& uses) {
+  const clang::VarDecl* written = nullptr;
+  for (const auto& [base, use] : uses) {
+    if (base == nullptr || (use.writes && written != nullptr)) {
+      return nullptr;
+    }
+    written = use.writes ? base : written;
+  }
+  return written;
+}
+
 } // namespace evo

@@ -39,6 +39,9 @@ struct Use {
 /// nullptr for memory that may be any.
 using Uses = std::map<const clang::VarDecl*, Use>;
 
+/// The one base that a launch writes; nullptr if there are several or unknown ones.
+const clang::VarDecl* only_written(const Uses& uses);
+
 enum class Dependence { ReadAfterWrite, WriteAfterRead, WriteAfterWrite };
 
 /// Nodes are the launches in order; an edge from an earlier to a later one says that the later one
@@ -82,5 +85,10 @@ private:
   std::vector<Uses> uses_;
   std::shared_ptr<const Graph> graph_;
 };
+
+/// The parameter of a launch's kernel that points to `base`; nullptr unless it is the only one and
+/// points to its first element.
+const clang::ParmVarDecl* parameter_for(const DependenceGraph& graph, const Launch& launch,
+                                        const clang::VarDecl* base);
 
 } // namespace evo

@@ -177,6 +177,18 @@ const clang::FunctionDecl* find_entry(const Kernel& kernel) {
   return collector.entries.size() == 1 ? collector.entries.front() : nullptr;
 }
 
+const clang::FunctionDecl* workspace_function(const Kernel& kernel,
+                                              const clang::FunctionDecl& entry) {
+  const clang::ASTContext& ast = kernel.ast();
+  for (const clang::NamedDecl* found : ast.getTranslationUnitDecl()->lookup(
+           &ast.Idents.get(entry.getNameAsString() + "_workspace"))) {
+    if (const auto* function = clang::dyn_cast<clang::FunctionDecl>(found)) {
+      return function->getDefinition();
+    }
+  }
+  return nullptr;
+}
+
 std::vector<Launch> find_launches(const Kernel& kernel) {
   const clang::FunctionDecl* entry = find_entry(kernel);
   if (entry == nullptr) {

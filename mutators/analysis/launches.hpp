@@ -32,6 +32,11 @@ struct Launch {
 /// none or more than one.
 const clang::FunctionDecl* find_entry(const Kernel& kernel);
 
+/// extern "C" size_t <entry>_workspace(dims), which tells the bytes that the entry needs; nullptr
+/// without one.
+const clang::FunctionDecl* workspace_function(const Kernel& kernel,
+                                              const clang::FunctionDecl& entry);
+
 /// Every launch in the entry in source order, also those under a condition or in a loop; empty
 /// without an entry. A launch whose kernel has no body in this file makes the list empty too: what
 /// is not seen whole is not seen.

@@ -45,19 +45,6 @@ std::set<int> of_role(const std::map<int, Role>& roles, Role wanted) {
   return result;
 }
 
-/// extern "C" size_t <entry>_workspace(dims); nullptr without one.
-const clang::FunctionDecl* workspace_function(const Kernel& kernel,
-                                              const clang::FunctionDecl& entry) {
-  const clang::ASTContext& ast = kernel.ast();
-  for (const clang::NamedDecl* found : ast.getTranslationUnitDecl()->lookup(
-           &ast.Idents.get(entry.getNameAsString() + "_workspace"))) {
-    if (const auto* function = clang::dyn_cast<clang::FunctionDecl>(found)) {
-      return function->getDefinition();
-    }
-  }
-  return nullptr;
-}
-
 std::int64_t workspace_bytes(const Kernel& kernel, const clang::FunctionDecl& function,
                              const std::vector<std::int64_t>& dims) {
   Interpreter interpreter(kernel, {}, step_limit);
@@ -205,8 +192,10 @@ std::vector<std::vector<std::int64_t>> telling_dims(const Kernel& kernel) {
   }
   constexpr std::int64_t widest_access = 16; // elements
   constexpr std::int64_t slow = 144;
-  const std::int64_t even = (*size / widest_access + 1) * widest_access;
-  return {dims->at(*size | 1), dims->at(std::min(even, slow))};
+  if (*size >= slow) {
+    return {dims->at(67), dims->at(80)};
+  }
+  return {dims->at(*size | 1), dims->at((*size / widest_access + 1) * widest_access)};
 }
 
 bool same_meaning(const Kernel& before, const Kernel& after,

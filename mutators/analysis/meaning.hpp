@@ -28,10 +28,10 @@ struct Meaning {
 /// that are not whole, ...), and for an output that depends on what nothing wrote.
 std::variant<Meaning, Failure> meaning(const Kernel& kernel, const std::vector<std::int64_t>& dims);
 
-/// Small values of the entry's integer parameters that tell kernels apart: an odd size at which the
-/// launch with the largest tile of the matrix has several blocks along both sides, the last of them
-/// ragged, and a multiple of 16 above it, or below where that would take long. Empty where nothing
-/// is launched.
+/// Small values of the entry's integer parameters that tell kernels apart: an odd size and a
+/// multiple of 16, at which the launch with the largest tile of the matrix has several blocks along
+/// both sides, the last of them ragged. Of tiles wider than 128 there is but one along a side, for
+/// several would take long. Empty where nothing is launched.
 std::vector<std::vector<std::int64_t>> telling_dims(const Kernel& kernel);
 
 /// Whether two kernels with one signature leave the same in their outputs under each of `dims`. Of

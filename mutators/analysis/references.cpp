@@ -51,4 +51,10 @@ std::optional<std::vector<Span>> references(const Kernel& kernel,
   return std::move(collector.found);
 }
 
+bool is_used_once(const Kernel& kernel, const clang::FunctionDecl& function) {
+  const auto uses = references(kernel, function);
+  return uses && uses->size() == 1 && function.getPreviousDecl() == nullptr &&
+         function.getMostRecentDecl() == &function;
+}
+
 } // namespace evo

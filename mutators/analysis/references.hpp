@@ -8,6 +8,7 @@
 #include "mutators/render.hpp"
 
 namespace clang {
+class FunctionDecl;
 class ValueDecl;
 } // namespace clang
 
@@ -17,5 +18,8 @@ namespace evo {
 /// source order; nullopt when a macro does.
 std::optional<std::vector<Span>> references(const Kernel& kernel,
                                             const clang::ValueDecl& declaration);
+
+/// Whether the file names a function once, and declares it once.
+bool is_used_once(const Kernel& kernel, const clang::FunctionDecl& function);
 
 } // namespace evo

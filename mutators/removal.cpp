@@ -1,0 +1,114 @@
+#include "mutators/removal.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include <clang/AST/ASTContext.h>
+#include <clang/AST/Attr.h>
+#include <clang/AST/Decl.h>
+#include <clang/AST/Stmt.h>
+#include <clang/Basic/CharInfo.h>
+#include <clang/Basic/SourceManager.h>
+
+#include "mutators/inline_update.hpp"
+
+namespace evo {
+namespace {
+
+std::vector<const clang::VarDecl*> constants_of(const Kernel& kernel) {
+  std::vector<const clang::VarDecl*> constants;
+  for (const clang::Decl* decl : kernel.ast().getTranslationUnitDecl()->decls()) {
+    const auto* variable = clang::dyn_cast<clang::VarDecl>(decl);
+    if (variable != nullptr && variable->isConstexpr() &&
+        kernel.ast().getSourceManager().isInMainFile(variable->getLocation())) {
+      constants.push_back(variable);
+    }
+  }
+  return constants;
+}
+
+/// Where a word stands in a text, comments and pragmas included.
+std::vector<unsigned> occurrences(const std::string& text, const std::string& word) {
+  const auto in_word = [](char c) { return clang::isAsciiIdentifierContinue(c); };
+  std::vector<unsigned> found;
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+    const std::size_t end = at + word.size();
+    if ((at == 0 || !in_word(text[at - 1])) && (end == text.size() || !in_word(text[end]))) {
+      found.push_back(static_cast<unsigned>(at));
+    }
+  }
+  return found;
+}
+
+/// A function from its first attribute on: __global__ is a macro.
+Span whole(const Kernel& kernel, const clang::FunctionDecl& function) {
+  const clang::SourceManager& sources = kernel.ast().getSourceManager();
+  Span span = checked(span_of(kernel, function.getBody()->getSourceRange()));
+  const auto start_at = [&](clang::SourceLocation begin) {
+    const clang::SourceLocation written = sources.getExpansionLoc(begin);
+    if (written.isValid() && sources.isInMainFile(written)) { // implicit attributes stand nowhere
+      span.begin = std::min(span.begin, sources.getFileOffset(written));
+    }
+  };
+  start_at(function.getBeginLoc());
+  for (const clang::Attr* attribute : function.attrs()) {
+    start_at(attribute->getLocation());
+  }
+  return span;
+}
+
+} // namespace
+
+void Removal::function(const clang::FunctionDecl& function) {
+  lines(whole(kernel_, function), true);
+}
+
+void Removal::statement(const clang::Stmt& statement) {
+  lines(checked(span_of(kernel_, statement)), false);
+}
+
+void Removal::unneeded_constants(const std::set<const clang::ValueDecl*>& needed) {
+  const std::vector<Span> before = removed_;
+  const auto goes = [&](unsigned use) {
+    return std::ranges::any_of(before, [&](Span span) { return span.contains(use); });
+  };
+  for (const clang::VarDecl* constant : constants_of(kernel_)) {
+    const Span definition = checked(span_of(kernel_, constant->getSourceRange()));
+    const auto uses = occurrences(kernel_.source(), constant->getNameAsString());
+    const bool unneeded = std::ranges::any_of(uses, goes) && !needed.contains(constant) &&
+                          std::ranges::all_of(uses, [&](unsigned use) {
+                            return definition.contains(use) || goes(use);
+                          });
+    const std::size_t end = kernel_.source().find_first_not_of(" \t\n", definition.end);
+    if (unneeded && kernel_.source()[end] == ';') { // not one of several declared together
+      lines({definition.begin, static_cast<unsigned>(end) + 1}, false);
+    }
+  }
+}
+
+bool Removal::removes(unsigned offset) const {
+  return std::ranges::any_of(removed_, [&](Span span) { return span.contains(offset); });
+}
+
+/// Removes whole lines where the span has them to itself.
+void Removal::lines(Span span, bool with_comment) {
+  const std::string& source = kernel_.source();
+  const unsigned line = line_begin(kernel_, span.begin);
+  if (source.find_first_not_of(" \t", line) == std::size_t{span.begin}) {
+    span.begin = line;
+  }
+  while (with_comment && span.begin != 0) {
+    const unsigned above = line_begin(kernel_, span.begin - 1);
+    if (source.compare(above, 2, "//") != 0) {
+      break;
+    }
+    span.begin = above;
+  }
+  if (span.end < source.size() && source[span.end] == '\n') {
+    ++span.end;
+  }
+  removed_.push_back(span);
+  edits_.push_back({span.begin, span.length(), ""});
+}
+
+} // namespace evo

@@ -1,0 +1,43 @@
+// What goes when a rewrite makes a kernel needless: the function, its launch, its constants.
+#pragma once
+
+#include <set>
+#include <vector>
+
+#include "mutators/kernel.hpp"
+#include "mutators/render.hpp"
+#include "mutators/rewrite.hpp"
+
+namespace clang {
+class FunctionDecl;
+class Stmt;
+class ValueDecl;
+} // namespace clang
+
+namespace evo {
+
+/// Collects the edits that remove things with their lines. All of it throws CannotWrite (see
+/// inline_update.hpp) where a macro is in the way.
+class Removal {
+public:
+  explicit Removal(const Kernel& kernel) : kernel_(kernel) {}
+
+  /// A kernel, with the comment lines right above it.
+  void function(const clang::FunctionDecl& function);
+  void statement(const clang::Stmt& statement);
+  /// The constants at namespace scope, other than `needed`, that are named by nothing but what was
+  /// removed until now.
+  void unneeded_constants(const std::set<const clang::ValueDecl*>& needed);
+
+  bool removes(unsigned offset) const;
+  const std::vector<Edit>& edits() const { return edits_; }
+
+private:
+  void lines(Span span, bool with_comment);
+
+  const Kernel& kernel_;
+  std::vector<Span> removed_;
+  std::vector<Edit> edits_;
+};
+
+} // namespace evo
