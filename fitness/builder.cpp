@@ -108,15 +108,23 @@ BuildResult Builder::build(const std::string& id, const std::string& source,
   return result;
 }
 
+std::vector<std::string> Builder::command() const {
+  std::vector<std::string> words{options_.nvcc.string()};
+  std::ranges::copy(compiler_flags(options_.arch), std::back_inserter(words));
+  std::ranges::copy(std::array{"kernel.cu", "-o", "kernel.so"}, std::back_inserter(words));
+  return words;
+}
+
+std::string Builder::command_line() const {
+  return fmt::format("{}", fmt::join(command(), " "));
+}
+
 BuildResult Builder::compile(const std::string& source, const std::string& key,
                              std::stop_token stop) const {
   const PrivateFolder folder(options_.cache);
   // Always the same names: they reach the library.
   write_file(folder.path() / "kernel.cu", source);
-  std::vector<std::string> command{options_.nvcc.string()};
-  std::ranges::copy(compiler_flags(options_.arch), std::back_inserter(command));
-  std::ranges::copy(std::array{"kernel.cu", "-o", "kernel.so"}, std::back_inserter(command));
-  const ProcessResult nvcc = run_process(command,
+  const ProcessResult nvcc = run_process(command(),
                                          {.directory = folder.path(),
                                           .environment = {{"TMPDIR", folder.path().string()}},
                                           .deadline = options_.deadline},

@@ -9,6 +9,7 @@
 #include <stop_token>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "fitness/precision.hpp"
 #include "fitness/verdict.hpp"
@@ -55,6 +56,9 @@ public:
   /// "stopped"). Throws std::system_error when the cache cannot be written.
   BuildResult build(const std::string& id, const std::string& source, std::stop_token stop) const;
 
+  /// The command that builds kernel.cu, for messages.
+  std::string command_line() const;
+
   /// nvcc from CUDA_HOME, PATH or the default place; InputError names the ways to get it.
   static std::filesystem::path
   find_nvcc(const std::filesystem::path& default_home = "/usr/local/cuda");
@@ -62,6 +66,7 @@ public:
   static std::string nvcc_version(const std::filesystem::path& nvcc);
 
 private:
+  std::vector<std::string> command() const;
   BuildResult compile(const std::string& source, const std::string& key,
                       std::stop_token stop) const;
 

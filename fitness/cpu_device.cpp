@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <memory>
 #include <optional>
 
 #include <torch/version.h>
@@ -11,6 +12,7 @@
 #include "fitness/cpu/extrapolate.hpp"
 #include "fitness/device.hpp"
 #include "fitness/oracle.hpp"
+#include "fitness/traces.hpp"
 #include "fitness/truth.hpp"
 
 namespace evo {
@@ -60,22 +62,28 @@ public:
         precision_of(relative_l2(prepared.reference, prepared.exact));
   }
 
-  const PrepareResponse& description() const override { return description_; }
+  /// Any size can be asked for, and is prepared when it is.
+  PrepareResponse prepare(const PrepareRequest&) override { return description_; }
 
   JudgeResponse judge(const JudgeRequest& request) override {
+    prepare_all(request); // threads that LibTorch starts for it are none of the candidate's
     JudgeResponse response;
+    const Traces traces;
+    auto executor = std::make_unique<cpu::Executor>(request.library, oracle_.problem().entry);
     try {
-      cpu::Executor executor(request.library, oracle_.problem().entry);
       for (const int size : request.sizes) {
-        check_integers(executor, size);
-        response.fitness.sizes.push_back(check_reals(executor, size));
+        check_integers(*executor, size);
+        response.fitness.sizes.push_back(check_reals(*executor, size));
       }
-      response.counts = count_launches(executor, request.count_sizes);
+      response.counts = count_launches(*executor, request.count_sizes);
       response.fitness.verdict = Verdict::Ok;
     } catch (const Failure& failure) {
-      response = {};
-      response.fitness.verdict = failure.verdict;
-      response.fitness.detail = failure.detail;
+      response.fail(failure.verdict, failure.detail);
+    }
+    if (const auto left = traces.left()) {
+      response.fail(left->verdict, left->detail);
+      response.leaving = true;
+      executor.release(); // unloading it would end its threads with a crash
     }
     return response;
   }
@@ -108,6 +116,7 @@ public:
   }
 
 private:
+  void prepare_all(const JudgeRequest& request);
   const Prepared& at(int size);
   const PreparedCase& case_at(std::size_t index, int size);
   at::Tensor shaped(const std::vector<float>& values, int size) const;
@@ -124,6 +133,16 @@ private:
   std::map<int, Prepared> prepared_;
   std::map<std::pair<std::size_t, int>, PreparedCase> cases_; // by index and size
 };
+
+void CpuDevice::prepare_all(const JudgeRequest& request) {
+  for (const int size : request.sizes) {
+    at(size);
+  }
+  if (!request.count_sizes.empty()) {
+    at(near_size);
+    at(far_size);
+  }
+}
 
 /// Sizes are whatever candidates ask for; few of them, and small.
 const Prepared& CpuDevice::at(int size) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <optional>
 #include <sstream>
 
 #include <torch/version.h>
@@ -10,9 +11,11 @@
 #include "fitness/compare.hpp"
 #include "fitness/cuda_check.hpp"
 #include "fitness/device.hpp"
+#include "fitness/device_state.hpp"
 #include "fitness/nvml.hpp"
 #include "fitness/timed_candidate.hpp"
 #include "fitness/timer.hpp"
+#include "fitness/traces.hpp"
 #include "fitness/verifier.hpp"
 
 namespace evo {
@@ -84,19 +87,23 @@ public:
       : oracle_(request.problem, at::Device(at::kCUDA, 0), request.input_seed), verifier_(oracle_),
         nvml_(pci_bus_id()) {
     describe();
+    probe_ = prepare_probe();
+    load_libraries(request.problem.sizes.front());
+  }
+
+  PrepareResponse prepare(const PrepareRequest& request) override {
     for (const int size : request.sizes) {
       sizes_.push_back(prepare(size));
-      description_.reference.push_back(time_reference(sizes_.back()));
+      description_.reference.push_back(known_or_timed(request.reference, sizes_.back()));
     }
     if (!sizes_.empty()) {
       description_.reference_precision =
           precision_of(description_.reference.front().relative_l2_error);
     }
-    probe_ = prepare_probe();
     fingerprint_ = fingerprint();
+    state_.emplace();
+    return description_;
   }
-
-  const PrepareResponse& description() const override { return description_; }
 
   JudgeResponse judge(const JudgeRequest& request) override {
     JudgeResponse response;
@@ -115,9 +122,14 @@ public:
     for (const int size : request.sizes) {
       sizes.push_back(&find(size));
     }
-    auto comparison = std::make_unique<Comparison>(oracle_, timer_, nvml_, std::move(sizes));
-    CompareResponse response = comparison->run(request);
-    leave_if_spoilt(response, comparison);
+    CompareResponse response;
+    const Before before;
+    std::unique_ptr<Comparison> comparison;
+    guarded(response, [&] {
+      comparison = std::make_unique<Comparison>(oracle_, timer_, nvml_, std::move(sizes));
+      response = comparison->run(request);
+    });
+    leave_if_spoilt(response, comparison, before);
     return response;
   }
 
@@ -131,25 +143,56 @@ public:
   }
 
 private:
+  /// What there was before a candidate was loaded.
+  struct Before {
+    Traces traces;
+    std::size_t free_memory = free_device_memory();
+  };
+
+  struct Damage {
+    bool spoilt = true;
+    std::optional<Failure> failure = {};
+    bool outranks = true; // what was found out before
+  };
+
+  static bool passed(const JudgeResponse& response) { return response.fitness.ok(); }
+  static bool passed(const CompareResponse& response) { return response.verdict == Verdict::Ok; }
+  static bool passed(const VerifyResponse& response) { return response.verdict == Verdict::Ok; }
+
   /// Loads the candidate, sees it through the probe, and turns what `work` throws into a failed
   /// response, which also tells what state the candidate leaves.
   template <typename Response, typename Work>
   void run(const std::string& library, Response& response, const Work& work) {
+    const Before before;
     std::unique_ptr<Candidate> candidate;
-    try {
+    guarded(response, [&] {
       candidate = std::make_unique<Candidate>(library, oracle_.problem().entry);
       check_exactly(oracle_, *candidate, probe_);
       work(*candidate);
+    });
+    leave_if_spoilt(response, candidate, before);
+  }
+
+  template <typename Response, typename Work>
+  static void guarded(Response& response, const Work& work) {
+    try {
+      work();
     } catch (const Failure& failure) {
       response.fail(failure.verdict, failure.detail);
+    } catch (const c10::Error& error) {
+      const Failure failure = failure_of(error);
+      response.fail(failure.verdict, failure.detail);
     }
-    leave_if_spoilt(response, candidate);
   }
 
   void describe();
+  void load_libraries(int size) const;
   Prepared prepare(int size) const;
   Prepared prepare_probe() const;
+  SizeResult known_or_timed(const std::vector<SizeResult>& known, Prepared& prepared) const;
   SizeResult time_reference(Prepared& prepared) const;
+  static Failure failure_of(const c10::Error& error);
+  Damage look_for_damage(const Before& before) const;
   const Prepared& find(int size) const;
   at::Tensor fingerprint() const;
 
@@ -158,16 +201,18 @@ private:
   TimeSummary time(const Candidate& candidate, const Prepared& prepared,
                    const JudgeRequest& request, std::size_t index) const;
 
-  /// What was loaded may have left the context or our memory unusable for those after it.
+  /// A spoilt worker leaves after this response, without unloading what was loaded: that would fail
+  /// too, or end its threads with a crash.
   template <typename Response, typename Loaded>
-  void leave_if_spoilt(Response& response, std::unique_ptr<Loaded>& loaded) const {
-    if (cudaDeviceSynchronize() != cudaSuccess) { // sticky: nothing in this context works any more
+  void leave_if_spoilt(Response& response, std::unique_ptr<Loaded>& loaded,
+                       const Before& before) const {
+    const Damage damage = look_for_damage(before);
+    if (damage.failure && (damage.outranks || passed(response))) {
+      response.fail(damage.failure->verdict, damage.failure->detail);
+    }
+    if (damage.spoilt) {
       response.leaving = true;
-      loaded.release(); // unloading it would fail too
-    } else if (!fingerprint().equal(fingerprint_) || !verifier_.intact()) {
-      response.fail(Verdict::OutOfBounds,
-                    "it changed memory that belongs to none of its arguments");
-      response.leaving = true;
+      loaded.release();
     }
   }
 
@@ -188,6 +233,7 @@ private:
   std::vector<Prepared> sizes_;
   Prepared probe_;
   at::Tensor fingerprint_;
+  std::optional<DeviceState> state_; // when the preparation was done
 };
 
 void CudaDevice::describe() {
@@ -202,6 +248,12 @@ void CudaDevice::describe() {
   description_.card = card_rates();
   description_.card.clock_mhz = std::max(description_.card.clock_mhz, nvml_.most_sm_clock_mhz());
   description_.conditions_missing = nvml_.missing();
+}
+
+/// The reference's library creates its handle and loads its kernels at the first call.
+void CudaDevice::load_libraries(int size) const {
+  oracle_.reference(oracle_.inputs(size, 0), size);
+  check_cuda(cudaDeviceSynchronize(), "the reference");
 }
 
 Prepared CudaDevice::prepare(int size) const {
@@ -230,6 +282,16 @@ Prepared CudaDevice::prepare_probe() const {
   const at::Tensor exact = oracle_.exact(inputs, probe_size);
   prepared.contents = {{inputs, exact.to(at::kFloat), exact}};
   return prepared;
+}
+
+SizeResult CudaDevice::known_or_timed(const std::vector<SizeResult>& known,
+                                      Prepared& prepared) const {
+  const auto found = std::ranges::find(known, prepared.size, &SizeResult::size);
+  if (found == known.end()) {
+    return time_reference(prepared);
+  }
+  prepared.reference_ms = found->reference_ms;
+  return *found;
 }
 
 SizeResult CudaDevice::time_reference(Prepared& prepared) const {
@@ -276,6 +338,48 @@ at::Tensor CudaDevice::fingerprint() const {
   std::ranges::for_each(sizes_, add_all);
   add_all(probe_);
   return at::stack(sums).cpu();
+}
+
+/// What LibTorch throws in the middle of a judgement.
+Failure CudaDevice::failure_of(const c10::Error& error) {
+  const std::string message = error.what_without_backtrace();
+  if (message.find("out of memory") != std::string::npos) {
+    return {Verdict::OverLimits, "it leaves the judge too little device memory to work with"};
+  }
+  return {Verdict::LaunchError, message.substr(0, message.find('\n'))};
+}
+
+/// The next candidate is judged here only if this one has left everything as it was.
+CudaDevice::Damage CudaDevice::look_for_damage(const Before& before) const {
+  if (cudaDeviceSynchronize() != cudaSuccess) { // sticky: nothing in this context works any more
+    return {.failure = Failure{Verdict::LaunchError, "it leaves the device in an error"},
+            .outranks = false};
+  }
+  if (auto left = before.traces.left()) {
+    return {.failure = std::move(left)};
+  }
+  state_->restore();
+  const std::size_t free = free_device_memory();
+  const std::size_t at_start = state_->free_memory();
+  if (free < at_start / 2) { // a new process has it all
+    const bool took_it = free + at_start / 4 < before.free_memory;
+    return {.failure =
+                took_it
+                    ? std::optional(Failure{Verdict::OverLimits,
+                                            concat("it leaves ", free >> 20, " of ", at_start >> 20,
+                                                   " MiB of the device's memory free")})
+                    : std::nullopt};
+  }
+  try {
+    if (!fingerprint().equal(fingerprint_) || !verifier_.intact()) {
+      return {.failure = Failure{Verdict::OutOfBounds,
+                                 "it changed memory that belongs to none of its arguments"}};
+    }
+  } catch (const c10::Error& error) { // a context that was reset under us, say
+    return {.failure = Failure{Verdict::Suspicious, concat("the device does not work after it: ",
+                                                           failure_of(error).detail)}};
+  }
+  return {.spoilt = false};
 }
 
 SizeResult CudaDevice::judge_size(const Candidate& candidate, const JudgeRequest& request,

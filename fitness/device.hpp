@@ -13,14 +13,16 @@ class Device {
 public:
   virtual ~Device() = default;
 
-  /// What the preparation found; its reference times, in the order of the request's sizes.
-  virtual const PrepareResponse& description() const = 0;
+  /// Makes inputs and references of the request's sizes; its reference times are taken as they are,
+  /// missing ones measured. What it found, times in the order of the sizes. Throws as the makers.
+  virtual PrepareResponse prepare(const PrepareRequest& request) = 0;
   virtual JudgeResponse judge(const JudgeRequest& request) = 0;
   virtual CompareResponse compare(const CompareRequest& request) = 0;
   virtual VerifyResponse verify(const VerifyRequest& request) = 0;
 };
 
-/// Thrown by the makers: the backend cannot be used; what() is one sentence.
+/// Thrown by the makers, which look at all but the sizes of a request: the backend cannot be used;
+/// what() is one sentence.
 class NoDevice : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <map>
 #include <string_view>
 #include <system_error>
 
@@ -11,29 +10,13 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include "fitness/fill_template.hpp"
+
 namespace evo {
 
 extern const std::string_view export_template; // fitness/export_template.cu.in
 
 namespace {
-
-using Values = std::map<std::string_view, std::string>;
-
-/// The template with each @NAME@ replaced by its value, once: values are not searched again.
-std::string fill(std::string_view text, const Values& values) {
-  std::string result;
-  while (!text.empty()) {
-    const std::size_t open = text.find('@');
-    const std::size_t close = open == text.npos ? text.npos : text.find('@', open + 1);
-    if (close == text.npos) {
-      break;
-    }
-    result += text.substr(0, open);
-    result += values.at(text.substr(open + 1, close - open - 1));
-    text.remove_prefix(close + 1);
-  }
-  return result.append(text);
-}
 
 /// What the template has between two placeholders.
 std::string_view between(std::string_view first, std::string_view second) {
@@ -196,20 +179,21 @@ std::string export_text(const Problem& problem, const std::string& source,
     return name(tensor) + ".data_ptr<float>()";
   };
   const std::size_t host = host_part(source);
-  return fill(export_template,
-              {
-                  {"PROVENANCE", describe(problem, provenance)},
-                  {"DEVICE", source.substr(0, host)},
-                  {"HOST", source.substr(host)},
-                  {"ENTRY", problem.entry},
-                  {"PARAMETERS", join(problem.inputs, ", ", parameter)},
-                  {"CHECKS", checks(problem)},
-                  {"FIRST", problem.inputs.front().name},
-                  {"OUTPUT", problem.output.name},
-                  {"OUTPUT_SHAPE", fmt::format("{}", fmt::join(problem.output.shape, ", "))},
-                  {"DIMS", fmt::format("{}", fmt::join(problem.dim_order, ", "))},
-                  {"POINTERS", join(problem.inputs, ", ", pointer)},
-              });
+  return fill_template(
+      export_template,
+      {
+          {"PROVENANCE", describe(problem, provenance)},
+          {"DEVICE", source.substr(0, host)},
+          {"HOST", source.substr(host)},
+          {"ENTRY", problem.entry},
+          {"PARAMETERS", join(problem.inputs, ", ", parameter)},
+          {"CHECKS", checks(problem)},
+          {"FIRST", problem.inputs.front().name},
+          {"OUTPUT", problem.output.name},
+          {"OUTPUT_SHAPE", fmt::format("{}", fmt::join(problem.output.shape, ", "))},
+          {"DIMS", fmt::format("{}", fmt::join(problem.dim_order, ", "))},
+          {"POINTERS", join(problem.inputs, ", ", pointer)},
+      });
 }
 
 std::string exported_kernel(const std::string& text) {

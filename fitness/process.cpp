@@ -229,6 +229,17 @@ ChannelProcess::Read ChannelProcess::receive(std::string& line, std::chrono::mil
   }
 }
 
+bool ChannelProcess::has_unread() {
+  drain(from_child_, [this](std::string_view text) { buffer_ += text; });
+  return !buffer_.empty();
+}
+
+void ChannelProcess::terminate() {
+  if (pid_ >= 0) {
+    ::kill(-pid_, SIGKILL);
+  }
+}
+
 ProcessResult ChannelProcess::kill(std::chrono::milliseconds grace) {
   if (pid_ < 0) {
     return result_;

@@ -73,6 +73,10 @@ public:
   bool send(const std::string& line);
   /// Waits for one whole line; `line` is untouched unless Read::Line.
   Read receive(std::string& line, std::chrono::milliseconds deadline, std::stop_token stop = {});
+  /// Whether the child has said something that nobody has waited for.
+  bool has_unread();
+  /// Ends the group without waiting for it, which may take long when a device is to be freed.
+  void terminate();
   /// Reaps a child that has ended by itself within `grace`, else kills the group and reaps; returns
   /// how it ended, with the log as its output. Later calls return the same.
   ProcessResult kill(std::chrono::milliseconds grace = std::chrono::milliseconds(0));

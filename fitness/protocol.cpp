@@ -101,11 +101,16 @@ auto fields(const Fitness&) {
                     Field{"speedup", &T::speedup}};
 }
 
+/// What a request calls itself on the wire.
+std::string_view name_of(const PrepareRequest&) {
+  return "prepare";
+}
+
 auto fields(const PrepareRequest&) {
   using T = PrepareRequest;
-  return std::tuple{Field{"backend", &T::backend}, Field{"device", &T::device},
-                    Field{"problem", &T::problem}, Field{"sizes", &T::sizes},
-                    Field{"input_seed", &T::input_seed}};
+  return std::tuple{Field{"backend", &T::backend},       Field{"device", &T::device},
+                    Field{"problem", &T::problem},       Field{"sizes", &T::sizes},
+                    Field{"input_seed", &T::input_seed}, Field{"reference", &T::reference}};
 }
 
 auto fields(const CardRates&) {
@@ -129,7 +134,6 @@ auto fields(const PrepareResponse&) {
                     Field{"error", &T::error}};
 }
 
-/// What a request calls itself on the wire.
 std::string_view name_of(const JudgeRequest&) {
   return "judge";
 }

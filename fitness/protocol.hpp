@@ -1,6 +1,7 @@
 // What the engine and the worker say to each other: one JSON object per line, on two descriptors
 // that no candidate knows (worker_client.hpp opens them). The worker answers every request with
-// one response, in order, or dies.
+// one response, in order, or dies. A request carries a random "token" that its answer repeats: a
+// line without it comes from a candidate.
 #pragma once
 
 #include <array>
@@ -19,13 +20,15 @@ namespace evo {
 /// Where candidates run.
 enum class Backend { Cuda, Model };
 
-/// First request, once per worker process: builds inputs and references.
+/// First request: chooses the device, and builds inputs and references. Without sizes it does all
+/// but these; a later one with the same device, problem and seed does the rest.
 struct PrepareRequest {
   Backend backend = Backend::Model;
   int device = 0;
   Problem problem;
   std::vector<int> sizes;
   std::uint64_t input_seed = 0;
+  std::vector<SizeResult> reference; // times known from an earlier worker: not measured again
 };
 
 /// What bounds the card's speed, as its driver tells; 0: unknown.
@@ -167,8 +170,8 @@ struct VerifyResponse {
   void conclude(const std::string& vary);
 };
 
-/// Whatever may come after the preparation. On the wire {"ask": "judge", ...the request's fields}.
-using Request = std::variant<JudgeRequest, CompareRequest, VerifyRequest>;
+/// On the wire {"ask": "judge", "token": ..., ...the request's fields}.
+using Request = std::variant<PrepareRequest, JudgeRequest, CompareRequest, VerifyRequest>;
 
 nlohmann::json encode(const Request& request);
 /// Throws nlohmann::json::exception or std::invalid_argument for what is no request.

@@ -9,10 +9,12 @@
 #include <ATen/core/grad_mode.h>
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <torch/version.h>
 #include <unistd.h>
 
 #include "fitness/device.hpp"
+#include "fitness/traces.hpp"
 
 namespace evo {
 namespace {
@@ -40,10 +42,17 @@ public:
     const std::size_t length = buffer_.find('\n') + 1;
     json message = json::parse(buffer_.substr(0, length));
     buffer_.erase(0, length);
+    token_ = message.at("token");
     return message;
   }
 
-  bool send(const json& message) const {
+  /// The answer to what was received last. A copy of this process that a candidate has made by
+  /// fork() has none to give.
+  bool send(json message) const {
+    if (getpid() != owner_) {
+      std::_Exit(1);
+    }
+    message["token"] = token_;
     // A candidate's words may be in it, and need not be UTF-8.
     const std::string line = message.dump(-1, ' ', true, json::error_handler_t::replace) + "\n";
     for (std::size_t done = 0; done < line.size();) {
@@ -64,9 +73,11 @@ private:
     return moved;
   }
 
+  pid_t owner_ = getpid();
   int requests_;
   int answers_;
   std::string buffer_;
+  std::string token_;
 };
 
 std::unique_ptr<Device> make_device(const PrepareRequest& request) {
@@ -79,49 +90,53 @@ std::unique_ptr<Device> make_device(const PrepareRequest& request) {
   std::_Exit(code);
 }
 
-/// Whether the worker may go on after it.
-template <typename Response> bool send(const Channel& channel, const Response& response) {
-  return channel.send(response) && !response.leaving;
-}
+/// What the worker does with each kind of request; returns whether it may go on.
+class Session {
+public:
+  explicit Session(Channel& channel) : channel_(channel) {}
 
-/// Each returns whether the worker may go on after it.
-struct Answer {
-  const Channel& channel;
-  Device& device;
+  bool operator()(const PrepareRequest& request) {
+    try {
+      if (!device_) {
+        device_ = make_device(request);
+      }
+      return channel_.send(device_->prepare(request));
+    } catch (const NoDevice& error) {
+      PrepareResponse response;
+      response.torch_version = TORCH_VERSION;
+      response.error = error.what();
+      channel_.send(response);
+      return false;
+    }
+  }
 
-  bool operator()(const JudgeRequest& request) const {
-    return send(channel, device.judge(request));
+  bool operator()(const JudgeRequest& request) { return answer(device_->judge(request)); }
+  bool operator()(const CompareRequest& request) { return answer(device_->compare(request)); }
+  bool operator()(const VerifyRequest& request) { return answer(device_->verify(request)); }
+
+private:
+  template <typename Response> bool answer(const Response& response) {
+    return channel_.send(response) && !response.leaving;
   }
-  bool operator()(const CompareRequest& request) const {
-    return send(channel, device.compare(request));
-  }
-  bool operator()(const VerifyRequest& request) const {
-    return send(channel, device.verify(request));
-  }
+
+  Channel& channel_;
+  std::unique_ptr<Device> device_;
 };
 
-int serve(Channel& channel) {
-  std::unique_ptr<Device> device;
-  const auto preparation = channel.receive();
-  if (!preparation) {
-    return 0;
-  }
-  try {
-    device = make_device(preparation->get<PrepareRequest>());
-  } catch (const NoDevice& error) {
-    PrepareResponse response;
-    response.torch_version = TORCH_VERSION;
-    response.error = error.what();
-    channel.send(response);
-    return 0;
-  }
-  channel.send(device->description());
+[[noreturn]] void serve(Channel& channel) {
+  Session session(channel);
   while (const auto request = channel.receive()) {
-    if (!std::visit(Answer{channel, *device}, decode_request(*request))) {
+    if (!std::visit(session, decode_request(*request))) {
       break;
     }
   }
-  leave(0); // before `device` is destroyed
+  leave(0); // before the device is destroyed
+}
+
+/// A core of a process with a CUDA context takes seconds to write. Zero would still feed a handler.
+void leave_no_core() {
+  const rlimit one_byte{1, 1};
+  setrlimit(RLIMIT_CORE, &one_byte);
 }
 
 } // namespace
@@ -130,11 +145,13 @@ int serve(Channel& channel) {
 int main() {
   prctl(PR_SET_PDEATHSIG, SIGKILL); // also when something else than evo started it
   std::signal(SIGPIPE, SIG_IGN);
+  evo::leave_no_core();
+  evo::adopt_orphans();
   evo::Channel channel;
   if (!channel.usable()) {
     std::fputs("evo-worker is started by evo, which talks to it on descriptors 3 and 4\n", stderr);
     return 2;
   }
   const at::NoGradGuard no_gradients;
-  evo::leave(evo::serve(channel));
+  evo::serve(channel);
 }

@@ -1,6 +1,8 @@
 #include "fitness/worker_client.hpp"
 
 #include <cstdlib>
+#include <optional>
+#include <random>
 #include <stdexcept>
 #include <system_error>
 
@@ -36,6 +38,29 @@ std::string garbage(const std::string& line) {
                      line.substr(0, longest_quote));
 }
 
+/// Nobody guesses it.
+std::string new_token() {
+  std::random_device random; // the system's
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
+}
+
+void send(ChannelProcess& process, const Request& request, const std::string& token) {
+  json message = encode(request);
+  message["token"] = token;
+  process.send(message.dump()); // if this fails, so does receive
+}
+
+/// The answer to the request with this token; nullopt for any other line.
+template <typename Response>
+std::optional<Response> answer(const std::string& line, const std::string& token) {
+  try {
+    const json message = json::parse(line);
+    return message.at("token") == token ? std::optional(message.get<Response>()) : std::nullopt;
+  } catch (const std::exception&) { // json's, or an unknown verdict
+    return std::nullopt;
+  }
+}
+
 double seconds(std::chrono::milliseconds time) {
   return static_cast<double>(time.count()) / 1000;
 }
@@ -43,10 +68,15 @@ double seconds(std::chrono::milliseconds time) {
 } // namespace
 
 WorkerClient::WorkerClient(std::filesystem::path worker, PrepareRequest request,
-                           WorkerDeadlines deadlines)
-    : worker_(std::move(worker)), request_(std::move(request)), deadlines_(deadlines) {}
+                           WorkerDeadlines deadlines, int standbys)
+    : worker_(std::move(worker)), request_(std::move(request)), deadlines_(deadlines),
+      standby_count_(static_cast<std::size_t>(standbys)) {}
 
-WorkerClient::~WorkerClient() = default;
+WorkerClient::~WorkerClient() {
+  for (const Starting& standby : standbys_) { // all at once, for each takes a while
+    standby.process->terminate();
+  }
+}
 
 const PrepareResponse& WorkerClient::prepare(std::stop_token stop) {
   if (process_ && process_->running()) {
@@ -54,13 +84,22 @@ const PrepareResponse& WorkerClient::prepare(std::stop_token stop) {
   }
   for (int attempt = 0; attempt < 2; ++attempt) {
     try {
+      const bool worked_before = !request_.reference.empty();
       prepared_ = start(stop);
-      if (!prepared_.error.empty()) {
-        process_.reset();
+      if (prepared_.error.empty()) {
+        request_.reference = prepared_.reference;
+        fill_standbys();
+        return prepared_;
       }
+      if (worked_before &&
+          !stop.stop_requested()) { // the one before may not have left enough memory
+        throw std::runtime_error(prepared_.error);
+      }
+      process_.reset();
       return prepared_;
     } catch (const std::runtime_error& death) { // worth one more try
       process_.reset();
+      standbys_.clear(); // what ended one may have ended all
       prepared_ = {};
       prepared_.error = fmt::format("{} could not be prepared: {}", worker_.string(), death.what());
     }
@@ -70,17 +109,26 @@ const PrepareResponse& WorkerClient::prepare(std::stop_token stop) {
 
 /// Throws std::runtime_error when the worker dies, hangs or raves.
 PrepareResponse WorkerClient::start(std::stop_token stop) {
-  process_ = std::make_unique<ChannelProcess>(std::vector<std::string>{worker_.string()});
+  Starting starting = take_standby();
+  process_ = std::move(starting.process);
   ++starts_;
+  const std::string token = new_token();
+  send(*process_, request_, token); // waits its turn in the channel
+  dying_.reset();                   // before anything is timed
+  PrepareResponse response = hear_preparation(*process_, starting.token, stop);
+  return response.error.empty() ? hear_preparation(*process_, token, stop) : response;
+}
+
+/// Throws as start().
+PrepareResponse WorkerClient::hear_preparation(ChannelProcess& process, const std::string& token,
+                                               std::stop_token stop) const {
   std::string line;
-  process_->send(json(request_).dump()); // if this fails, so does receive
-  switch (process_->receive(line, deadlines_.prepare, stop)) {
+  switch (process.receive(line, deadlines_.prepare, stop)) {
   case ChannelProcess::Read::Line:
-    try {
-      return json::parse(line).get<PrepareResponse>();
-    } catch (const std::exception&) {
-      throw std::runtime_error(garbage(line));
+    if (auto response = answer<PrepareResponse>(line, token)) {
+      return std::move(*response);
     }
+    throw std::runtime_error(garbage(line));
   case ChannelProcess::Read::Timeout:
     if (stop.stop_requested()) {
       PrepareResponse stopped;
@@ -91,15 +139,44 @@ PrepareResponse WorkerClient::start(std::stop_token stop) {
   case ChannelProcess::Read::Closed:
     break;
   }
-  throw std::runtime_error(how_it_ended(*process_));
+  throw std::runtime_error(how_it_ended(process));
 }
 
-JudgeResponse WorkerClient::judge(const JudgeRequest& request, std::stop_token stop) {
-  return ask<JudgeResponse>(request, deadlines_.judge, std::move(stop));
+WorkerClient::Starting WorkerClient::start_standby() const {
+  Starting starting{std::make_unique<ChannelProcess>(std::vector<std::string>{worker_.string()}),
+                    new_token()};
+  PrepareRequest without_sizes = request_;
+  without_sizes.sizes.clear();
+  send(*starting.process, without_sizes, starting.token);
+  return starting;
 }
 
-CompareResponse WorkerClient::compare(const CompareRequest& request, std::stop_token stop) {
-  return ask<CompareResponse>(request, deadlines_.judge, std::move(stop));
+WorkerClient::Starting WorkerClient::take_standby() {
+  if (standbys_.empty()) {
+    return start_standby();
+  }
+  Starting first = std::move(standbys_.front());
+  standbys_.pop_front();
+  return first;
+}
+
+void WorkerClient::fill_standbys() {
+  try {
+    while (standbys_.size() < standby_count_) {
+      standbys_.push_back(start_standby());
+    }
+  } catch (const std::system_error&) { // no process to be had now: a restart will take longer
+  }
+}
+
+JudgeResponse WorkerClient::judge(const JudgeRequest& request, std::chrono::milliseconds deadline,
+                                  std::stop_token stop) {
+  return ask<JudgeResponse>(request, deadline, std::move(stop));
+}
+
+CompareResponse WorkerClient::compare(const CompareRequest& request,
+                                      std::chrono::milliseconds deadline, std::stop_token stop) {
+  return ask<CompareResponse>(request, deadline, std::move(stop));
 }
 
 VerifyResponse WorkerClient::verify(const VerifyRequest& request, std::stop_token stop) {
@@ -109,40 +186,52 @@ VerifyResponse WorkerClient::verify(const VerifyRequest& request, std::stop_toke
 template <typename Response>
 Response WorkerClient::ask(const Request& request, std::chrono::milliseconds deadline,
                            std::stop_token stop) {
-  // One that has exited between two requests is replaced here, at nobody's expense.
+  // One that has exited between two requests, or spoken out of turn, is replaced here, at nobody's
+  // expense.
+  if (process_ && process_->has_unread()) {
+    retire();
+  }
   if (const std::string& error = prepare(stop).error; !error.empty()) {
     if (stop.stop_requested()) {
       return blame<Response>(Verdict::Hang, "stopped");
     }
     throw std::runtime_error(error);
   }
+  const std::string token = new_token();
+  send(*process_, request, token);
   std::string line;
-  process_->send(encode(request).dump());
   switch (process_->receive(line, deadline, stop)) {
   case ChannelProcess::Read::Line:
-    try {
-      const auto response = json::parse(line).get<Response>();
-      if (response.leaving) {
-        process_.reset();
+    if (auto response = answer<Response>(line, token)) {
+      if (response->leaving) {
+        retire();
       }
-      return response;
-    } catch (const std::exception&) {
-      return blame<Response>(Verdict::Crash, garbage(line));
+      return std::move(*response);
     }
+    return blame<Response>(Verdict::Crash, fmt::format("it wrote into the result channel: {}",
+                                                       line.substr(0, longest_quote)));
   case ChannelProcess::Read::Timeout:
+    if (stop.stop_requested()) {
+      return blame<Response>(Verdict::Hang, "stopped");
+    }
     return blame<Response>(Verdict::Hang,
-                           stop.stop_requested()
-                               ? "stopped"
-                               : fmt::format("no answer within {:g} s", seconds(deadline)));
+                           fmt::format("no answer within {:g} s", seconds(deadline)));
   case ChannelProcess::Read::Closed:
     break;
   }
   return blame<Response>(Verdict::Crash, how_it_ended(*process_));
 }
 
+void WorkerClient::retire() {
+  if (process_) {
+    process_->terminate();
+    dying_ = std::move(process_);
+  }
+}
+
 /// A worker whose answer is not awaited any more is of no use: it ends with the candidate.
 template <typename Response> Response WorkerClient::blame(Verdict verdict, std::string detail) {
-  process_.reset();
+  retire();
   Response response;
   response.fail(verdict, std::move(detail));
   return response;

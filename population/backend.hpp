@@ -17,8 +17,14 @@ struct OpenBackend {
   WorkerClient* timer = nullptr; // the evaluator's, where it measures; nullptr: it estimates
 };
 
+/// Standby workers for whoever judges many candidates: two, so that one is ready while another
+/// starts.
+inline constexpr int many_candidates = 2;
+
 /// Starts the worker and asks what it finds: the card for `cuda`, the card or else the model for
-/// `auto`. InputError when the backend that was asked for cannot be used, or there is no nvcc.
-OpenBackend open_backend(const Options& options, const Problem& problem, std::stop_token stop);
+/// `auto`, where a start is cheap and needs no standbys. InputError when the backend that was asked
+/// for cannot be used, or there is no nvcc.
+OpenBackend open_backend(const Options& options, const Problem& problem, std::stop_token stop,
+                         int standbys = 0);
 
 } // namespace evo

@@ -73,8 +73,9 @@ bool print_duels(JudgingSession& session, const std::filesystem::path& file, con
   }
   Tournament tournament;
   while (tournament.duels < bench.trials && !session.stop().stop_requested()) {
-    const Duel result = duel(*session.backend().timer, contender(other), contender(judged),
-                             session.problem().sizes, session.stop());
+    const Duel result =
+        duel(*session.backend().timer, contender(other), contender(judged), session.problem().sizes,
+             duel_deadline(other.fitness, judged.fitness), session.stop());
     if (!still_ok(result.culprit == other.id ? bench.against : file, result.verdict,
                   result.detail)) {
       return false;

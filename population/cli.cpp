@@ -51,6 +51,8 @@ void add_common_options(CLI::App& app, Options& options, std::string& backend, s
          "--level", level,
          "Cases that a contender must pass: harness (what is timed), default or strict (all)")
       ->capture_default_str();
+  app.add_flag("!--no-sanitizer", options.sanitizer,
+               "Make elites of what compute-sanitizer has not seen");
   app.add_option("--out", options.out, "The export [the problem's output_file, here]");
   app.add_option("--population-dir", options.population, "Folder of runs/ and the build cache")
       ->capture_default_str();
@@ -68,6 +70,7 @@ struct CommandLine {
   std::string run;
   SelftestOptions selftest;
   BenchOptions bench;
+  int candidates = 300;
   std::function<int()> command;
 };
 
@@ -120,6 +123,10 @@ void add_subcommands(CLI::App& app, CommandLine& line) {
       [&] { return accuracy_command(options, line.files); })
       ->add_option("FILES", line.files, "Kernels or exports")
       ->required();
+  add("stress", "Judge candidates twice, the second time with crashing and hanging ones among them",
+      [&] { return stress_command(options, line.candidates); })
+      ->add_option("--candidates", line.candidates, "How many, a number of at least 10")
+      ->capture_default_str();
   CLI::App* exporting = add("export", "Export an individual of an earlier run",
                             [&] { return export_command(options, line.run, line.label); });
   exporting->add_option("RUN", line.run, "The run's id, or latest")->required();

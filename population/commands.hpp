@@ -44,6 +44,10 @@ int selftest_command(const Options& options, const SelftestOptions& selftest);
 /// How right each file is in every case, beside the reference and the ideal, as Markdown.
 int accuracy_command(const Options& options, const std::vector<std::filesystem::path>& files);
 
+/// Judges so many candidates bred from the seeds twice, the second time with every tenth replaced
+/// by one that crashes, traps or hangs.
+int stress_command(const Options& options, int candidates);
+
 int export_command(const Options& options, const std::string& run, const std::string& id);
 
 } // namespace evo

@@ -11,6 +11,7 @@ namespace {
 
 constexpr int screening_calls = 7;
 constexpr int verified_calls = 500;
+constexpr int untimed_calls = 6;       // at each size, to check and to warm up
 constexpr double least_gain = 1.005;   // of a screening: less is noise, not worth confirming
 constexpr double hopeless_ratio = 1.3; // times the incumbent's: three calls say enough
 
@@ -89,6 +90,11 @@ std::variant<Built, BuildFailure> CudaEvaluator::build(const Genome& genome, std
                .probe_sizes = {}};
 }
 
+std::chrono::milliseconds CudaEvaluator::deadline(const Incumbent* incumbent) const {
+  return answer_deadline(incumbent != nullptr ? medians(incumbent->fitness) : std::vector<double>(),
+                         screening_calls + untimed_calls);
+}
+
 Judgement CudaEvaluator::judge(const Genome& genome, const Built& built, const Incumbent* incumbent,
                                std::stop_token stop) {
   Judgement judgement{.fitness = screen(genome.id, built, incumbent, stop),
@@ -121,8 +127,8 @@ VerifyResponse CudaEvaluator::verify(const Genome& genome, const Built& built, b
 /// beside it is one no longer.
 void CudaEvaluator::challenge(Judgement& judgement, const std::string& id, const Built& built,
                               const Incumbent& incumbent, std::stop_token stop) {
-  Duel result =
-      duel(*worker_, contender(incumbent.id, incumbent.built), contender(id, built), sizes_, stop);
+  Duel result = duel(*worker_, contender(incumbent.id, incumbent.built), contender(id, built),
+                     sizes_, duel_deadline(incumbent.fitness, judgement.fitness), stop);
   if (result.verdict == Verdict::Ok) {
     judgement.incumbent = refreshed(judgement.fitness, result.blocks, incumbent.fitness);
     judgement.fitness =
@@ -148,10 +154,10 @@ Fitness CudaEvaluator::screen(const std::string& id, const Built& built, const I
   request.sizes = sizes_;
   request.calls = screening_calls;
   if (incumbent != nullptr) {
-    request.stop_at_ms_ratio = hopeless_ratio;
     request.best_ms = medians(incumbent->fitness);
+    request.stop_at_ms_ratio = hopeless_ratio;
   }
-  return within_floor(worker_->judge(request, stop).fitness, built);
+  return within_floor(worker_->judge(request, deadline(incumbent), stop).fitness, built);
 }
 
 /// What is faster than the card can multiply is quarantined, whatever its results look like.

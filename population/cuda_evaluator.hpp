@@ -25,6 +25,7 @@ public:
 
   std::variant<Built, BuildFailure> build(const Genome& genome, std::stop_token stop,
                                           Gates gates) const override;
+  std::chrono::milliseconds deadline(const Incumbent* incumbent) const override;
   Judgement judge(const Genome& genome, const Built& built, const Incumbent* incumbent,
                   std::stop_token stop) override;
   VerifyResponse verify(const Genome& genome, const Built& built, bool full,

@@ -7,9 +7,27 @@
 #include "fitness/call_time.hpp"
 
 namespace evo {
+namespace {
+
+constexpr int first_calls = 6; // of each contender at each size, to check it
+
+} // namespace
+
+std::chrono::milliseconds duel_deadline(const Fitness& incumbent, const Fitness& challenger) {
+  std::vector<double> times_ms;
+  for (const Fitness* fitness : {&incumbent, &challenger}) {
+    for (const SizeResult& size : fitness->sizes) {
+      times_ms.push_back(size.median_ms);
+    }
+  }
+  for (const SizeResult& size : challenger.sizes) {
+    times_ms.push_back(size.reference_ms);
+  }
+  return answer_deadline(times_ms, 2 * SequentialTest::look_step + first_calls);
+}
 
 Duel duel(WorkerClient& worker, const Contender& incumbent, const Contender& challenger,
-          const std::vector<int>& sizes, std::stop_token stop) {
+          const std::vector<int>& sizes, std::chrono::milliseconds deadline, std::stop_token stop) {
   CompareRequest request;
   request.contenders = {incumbent, challenger};
   request.sizes = sizes;
@@ -17,7 +35,7 @@ Duel duel(WorkerClient& worker, const Contender& incumbent, const Contender& cha
   Duel result;
   SequentialTest test;
   while (result.decision == Decision::Undecided) {
-    CompareResponse response = worker.compare(request, stop);
+    CompareResponse response = worker.compare(request, deadline, stop);
     if (response.verdict != Verdict::Ok) {
       result.verdict = response.verdict;
       result.detail = std::move(response.detail);

@@ -1,6 +1,7 @@
 // Two kernels timed against each other until it is clear which one to keep.
 #pragma once
 
+#include <chrono>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -20,10 +21,13 @@ struct Duel {
   std::vector<Block> blocks; // the incumbent is contender 0, the challenger 1
 };
 
-/// Asks for blocks until the sequential test decides. A stop is Hang, "stopped", as the worker
-/// client has it.
+/// How long an answer of their duel is awaited.
+std::chrono::milliseconds duel_deadline(const Fitness& incumbent, const Fitness& challenger);
+
+/// Asks for blocks until the sequential test decides, `deadline` for each answer. A stop is Hang,
+/// "stopped", as the worker client has it.
 Duel duel(WorkerClient& worker, const Contender& incumbent, const Contender& challenger,
-          const std::vector<int>& sizes, std::stop_token stop);
+          const std::vector<int>& sizes, std::chrono::milliseconds deadline, std::stop_token stop);
 
 /// `fitness` with the medians of the contender's calls in place of its times, for the same sizes.
 Fitness with_times(Fitness fitness, const std::vector<Block>& blocks, std::size_t contender);

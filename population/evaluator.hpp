@@ -1,6 +1,7 @@
 // What the search asks of the world: build this, judge that. Backends implement it, tests fake it.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "fitness/builder.hpp"
+#include "fitness/deadline.hpp"
 #include "fitness/fitness.hpp"
 #include "fitness/protocol.hpp"
 #include "population/genome.hpp"
@@ -58,6 +60,11 @@ public:
   /// All gates before the card: parse, policy, limits, compilers. Called from many threads. Blocks.
   virtual std::variant<Built, BuildFailure> build(const Genome& genome, std::stop_token stop,
                                                   Gates gates = Gates::All) const = 0;
+
+  /// How long a candidate may take before it counts as hung, given the best so far.
+  virtual std::chrono::milliseconds deadline(const Incumbent*) const {
+    return deadline_without_incumbent;
+  }
 
   /// Correctness and time. What would become the incumbent is verified too. Called from one thread
   /// at a time. Blocks. `incumbent` is nullptr before the first correct candidate.

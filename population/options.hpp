@@ -28,6 +28,7 @@ struct Options {
   std::filesystem::path population = "population";
   std::vector<int> sizes;       // empty: the problem's
   Level level = Level::Default; // of the cases that contenders must pass
+  bool sanitizer = true;        // elites pass compute-sanitizer where it exists
 };
 
 /// InputError for the first contradiction, one sentence.

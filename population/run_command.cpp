@@ -135,10 +135,14 @@ int run_command(const Options& options) {
   const Snapshot snapshot(options.population, options.search.seed);
   const auto start = Clock::now();
   std::optional<Interruption> interruption(std::in_place, search_budget(options));
-  const OpenBackend backend = open_backend(options, problem, interruption->token());
+  const OpenBackend backend =
+      open_backend(options, problem, interruption->token(), many_candidates);
   snapshot.describe(run_json(options, problem, out, backend.info));
   if (!backend.info.note.empty()) {
     fmt::print("No card is used: {}\n", backend.info.note);
+  }
+  for (const std::string& remark : backend.info.remarks) {
+    fmt::print("Note: {}\n", remark);
   }
   fmt::print("Backend: {}\nRun: {}\n", describe(backend.info), snapshot.folder().string());
   if (!backend.info.conditions_missing.empty()) {

@@ -42,7 +42,7 @@ int selftest_command(const Options& options, const SelftestOptions& selftest) {
   const PrivateFolder folder(std::filesystem::temp_directory_path());
   Options fresh = options;
   fresh.population = folder.path();
-  const OpenBackend backend = open_backend(fresh, problem, interruption.token());
+  const OpenBackend backend = open_backend(fresh, problem, interruption.token(), many_candidates);
   const std::vector<Trial> trials = all_trials(zoo, seeds, backend.info, selftest.only.empty());
   fmt::print("Backend: {}\n", describe(backend.info));
   const auto print = [](const TrialResult& result) {

@@ -178,7 +178,7 @@ TEST(ParseGate, AsksThePolicyUnlessItIsLeftOut) {
 TEST(Duel, AKernelDoesNotBeatItself) {
   WorkerClient worker(EVO_FAKE_WORKER, {}, WorkerDeadlines{});
   const Contender same{.id = "a", .library = "4"};
-  const Duel result = duel(worker, same, same, sizes, {});
+  const Duel result = duel(worker, same, same, sizes, std::chrono::seconds(10), {});
   EXPECT_EQ(result.decision, Decision::NotFaster);
   EXPECT_THAT(result.estimate.ratio, DoubleNear(1, 1e-9));
 }

@@ -3,6 +3,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <system_error>
 #include <thread>
 
@@ -41,15 +42,17 @@ public:
 
   std::string path() const { return path_.string(); }
 
-  pid_t wait() const {
-    for (int i = 0; i < 500; ++i) {
-      pid_t pid = 0;
-      if (std::ifstream(path_) >> pid) {
-        return pid;
-      }
+  pid_t wait() const { return wait_for(1).at(0); }
+
+  std::vector<pid_t> wait_for(std::size_t count) const {
+    std::vector<pid_t> pids;
+    for (int i = 0; i < 500 && pids.size() < count; ++i) {
       std::this_thread::sleep_for(10ms);
+      std::ifstream stream(path_);
+      pids = {std::istream_iterator<pid_t>(stream), {}};
     }
-    return 0;
+    pids.resize(count);
+    return pids;
   }
 
 private:
@@ -178,6 +181,26 @@ TEST(Process, DiesWithItsParent) {
   kill(parent, SIGKILL);
   waitpid(parent, nullptr, 0);
   EXPECT_TRUE(dies_soon(child));
+}
+
+TEST(Process, WorkersAndTheirStandbysDieWithTheEngine) {
+  const PidFile file;
+  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  const pid_t engine = spawn({.command = {EVO_PROCESS_PARENT, file.path(), EVO_FAKE_WORKER},
+                              .directory = {},
+                              .environment = {{"EVO_FAKE_PIDS", file.path()}},
+                              .descriptors = {null, null, null}});
+  close(null);
+  const std::vector<pid_t> workers = file.wait_for(3);
+  for (const pid_t worker : workers) {
+    ASSERT_GT(worker, 0);
+    ASSERT_TRUE(alive(worker));
+  }
+  kill(engine, SIGKILL);
+  waitpid(engine, nullptr, 0);
+  for (const pid_t worker : workers) {
+    EXPECT_TRUE(dies_soon(worker));
+  }
 }
 
 TEST(Channel, CarriesLinesBothWays) {

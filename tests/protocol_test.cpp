@@ -168,6 +168,7 @@ TEST(Protocol, ARequestArrivesAsItsKind) {
   EXPECT_EQ(std::get<CompareRequest>(other).blocks, 3);
   EXPECT_TRUE(std::holds_alternative<VerifyRequest>(
       decode_request(json::parse(encode(VerifyRequest{}).dump()))));
+  EXPECT_TRUE(std::holds_alternative<PrepareRequest>(decode_request(encode(PrepareRequest()))));
   EXPECT_THROW(decode_request({{"ask", "sing"}}), std::invalid_argument);
   EXPECT_THROW(decode_request(json::object()), json::exception);
 }

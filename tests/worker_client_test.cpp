@@ -74,11 +74,27 @@ TEST_F(WorkerClientTest, WhatACandidatePrintsIsNoAnswer) {
   expect_recovery(0);
 }
 
-TEST_F(WorkerClientTest, GarbageOnTheChannelEndsTheWorker) {
-  const Fitness fitness = judge("garbage");
+TEST_F(WorkerClientTest, WhatACandidateWritesIntoTheChannelIsNoAnswer) {
+  int restarts = 0;
+  for (const std::string how : {"garbage", "forged", "half a line", "late answer"}) {
+    const Fitness fitness = judge(how);
+    EXPECT_EQ(fitness.verdict, Verdict::Crash) << how;
+    EXPECT_THAT(fitness.detail, HasSubstr("it wrote into the result channel: ")) << how;
+    expect_recovery(++restarts);
+  }
+  EXPECT_THAT(judge("garbage").detail, HasSubstr("channel: {\"fitness\": \"great\"}"));
+}
+
+TEST_F(WorkerClientTest, ASecondAnswerIsNeverTakenForTheNextOne) {
+  EXPECT_EQ(judge("two answers").verdict, Verdict::WrongAnswer);
+  std::this_thread::sleep_for(100ms);
+  EXPECT_EQ(judge("garbage").verdict, Verdict::Crash) << "the answer left over was taken";
+}
+
+TEST_F(WorkerClientTest, OfAFloodOnlyTheEndIsKept) {
+  const Fitness fitness = judge("flood and crash");
   EXPECT_EQ(fitness.verdict, Verdict::Crash);
-  EXPECT_THAT(fitness.detail, HasSubstr("not an answer: {\"fitness\": \"great\"}"));
-  expect_recovery(1);
+  EXPECT_LT(fitness.detail.size(), 400u);
 }
 
 TEST_F(WorkerClientTest, AWorkerThatLeavesIsReplacedWithoutPenalty) {
@@ -106,6 +122,77 @@ TEST_F(WorkerClientTest, StopEndsTheWait) {
   EXPECT_LT(Clock::now() - start, 2s);
   EXPECT_EQ(fitness.detail, "stopped");
   EXPECT_EQ(client_.judge(asking("well"), source.get_token()).fitness.detail, "stopped");
+}
+
+TEST_F(WorkerClientTest, ACallMayNameItsOwnDeadline) {
+  client_.prepare();
+  EXPECT_EQ(client_.judge(asking("hang"), 300ms).fitness.detail, "no answer within 0.3 s");
+}
+
+/// Workers that take long to start.
+class StandbyTest : public testing::Test {
+protected:
+  StandbyTest() {
+    setenv("EVO_FAKE_START", "400", 1);
+    request_.sizes = {64};
+  }
+  ~StandbyTest() override { unsetenv("EVO_FAKE_START"); }
+
+  static std::chrono::milliseconds time_to_judge(WorkerClient& client, const std::string& how) {
+    const auto start = Clock::now();
+    client.judge(asking(how));
+    return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start);
+  }
+
+  PrepareRequest request_;
+};
+
+TEST_F(StandbyTest, TakesOverAtOnce) {
+  WorkerClient client(EVO_FAKE_WORKER, request_, deadlines, 2);
+  client.prepare();
+  std::this_thread::sleep_for(600ms);
+  client.judge(asking("crash"));
+  EXPECT_LT(time_to_judge(client, "crash"), 300ms) << "the first was not ready";
+  EXPECT_LT(time_to_judge(client, "well"), 300ms) << "the second was not ready";
+  EXPECT_EQ(client.restarts(), 2);
+
+  WorkerClient alone(EVO_FAKE_WORKER, request_, deadlines);
+  alone.prepare();
+  alone.judge(asking("crash"));
+  EXPECT_GE(time_to_judge(alone, "well"), 400ms) << "a start costs nothing here";
+}
+
+TEST_F(StandbyTest, ReferencesAreMeasuredOnce) {
+  WorkerClient client(EVO_FAKE_WORKER, request_, deadlines, 1);
+  const double measured = client.prepare().reference.at(0).reference_ms;
+  EXPECT_GT(measured, 0);
+  for (int i = 0; i < 2; ++i) { // a standby, and one started after it
+    client.judge(asking("crash"));
+    EXPECT_EQ(client.prepare().reference.at(0).reference_ms, measured);
+  }
+}
+
+TEST_F(StandbyTest, OneThatHasDiedWhileItWaitedCostsNothingButTime) {
+  const auto file = std::filesystem::temp_directory_path() / fmt::format("evo-waits-{}", getpid());
+  setenv("EVO_FAKE_DEATHS", file.c_str(), 1);
+  WorkerClient client(EVO_FAKE_WORKER, request_, deadlines, 1);
+  std::ofstream(file) << 0;
+  client.prepare();
+  std::this_thread::sleep_for(600ms);
+  std::ofstream(file) << 1; // the next standby, which starts when this one takes over
+  client.judge(asking("crash"));
+  client.judge(asking("crash"));
+  EXPECT_EQ(client.judge(asking("well")).fitness.verdict, Verdict::Ok);
+  unsetenv("EVO_FAKE_DEATHS");
+  std::filesystem::remove(file);
+}
+
+TEST(Deadline, FollowsTheIncumbent) {
+  using namespace std::chrono_literals;
+  EXPECT_EQ(answer_deadline({}, 13), deadline_without_incumbent);
+  EXPECT_EQ(answer_deadline({0.5, 0.5}, 10), 3060ms);
+  EXPECT_EQ(answer_deadline({4, 4}, 10), 3480ms) << "a card that is eight times slower";
+  EXPECT_GT(answer_deadline({60, 60, 60, 60}, 13), 3 * 13 * 240ms) << "the plainest kernel";
 }
 
 TEST(WorkerPreparation, ABackendThatCannotBeUsedSaysWhy) {

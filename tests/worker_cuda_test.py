@@ -45,6 +45,7 @@ RIGHT = """
 #include <cuda_runtime.h>
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 #include <unistd.h>
 __global__ void multiply(const float *W, const float *X, float *Y, float *partial, int n, int c) {
   const int col = threadIdx.x;
@@ -128,6 +129,26 @@ ZOO = {
     "absurd workspace": ("sizeof(float) * n;", "~size_t{0} / 2;", "over limits", "does not fit", False),
     "reads past an input": (STORE, "  sum += X[n * c + row] * 0;\n" + STORE, "wrong answer", "n = 131",
                             False),
+    "leaves a thread": (BEFORE_LAUNCH, """  static bool left = false;
+  if (!left) { left = true; std::thread([] { for (;;) usleep(1000); }).detach(); }
+""" + BEFORE_LAUNCH, "suspicious", "a thread running", True),
+    "joins its thread": (BEFORE_LAUNCH, "  std::thread([] {}).join();\n" + BEFORE_LAUNCH, "ok", "",
+                         False),
+    "leaves a child": (BEFORE_LAUNCH, "  if (fork() == 0) { for (;;) pause(); }\n" + BEFORE_LAUNCH,
+                       "suspicious", "a process behind", True),
+    "forks and goes on": (BEFORE_LAUNCH, "  static bool done = false;\n  if (!done) { done = true; fork(); }\n"
+                          + BEFORE_LAUNCH, None, "", True),
+    "leaves a file open": (BEFORE_LAUNCH, '  fopen("/etc/passwd", "r");\n' + BEFORE_LAUNCH,
+                           "suspicious", "/etc/passwd open", True),
+    "eats the memory": (BEFORE_LAUNCH, """  size_t bytes = (size_t)1 << 40;
+  for (void *eaten; bytes > 1 << 20;) { if (cudaMalloc(&eaten, bytes) != cudaSuccess) bytes /= 2; }
+  cudaGetLastError();
+""" + BEFORE_LAUNCH, "over limits", "memory", True),
+    "changes limits": (BEFORE_LAUNCH, """  cudaDeviceSetLimit(cudaLimitStackSize, 4096);
+  cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, 1 << 20);
+""" + BEFORE_LAUNCH, "ok", "", False),
+    "resets the device": (BEFORE_LAUNCH, "  if (n > 500) cudaDeviceReset();\n" + BEFORE_LAUNCH, None,
+                          "", True),
     "no workspace function": ("product_workspace", "product_scratch", "no build",
                               "'product_workspace'", False),
 }
@@ -166,15 +187,20 @@ class Worker:
         self.answers = os.fdopen(answers)
 
     def ask(self, request):
-        os.write(self.requests, (json.dumps(request) + "\n").encode())
+        token = os.urandom(8).hex()
+        os.write(self.requests, (json.dumps(request | {"token": token}) + "\n").encode())
         answer = self.answers.readline()
         if not answer:
-            raise SystemExit(f"the worker died: {self.process.wait()}")
-        return json.loads(answer)
+            return {"fitness": {"verdict": "crash", "sizes": [],
+                                "detail": f"the worker died: {self.process.wait()}"},
+                    "leaving": True}
+        answer = json.loads(answer)
+        assert answer["token"] == token, answer
+        return answer
 
-    def prepare(self):
-        return self.ask({"backend": "cuda", "device": 0, "problem": PROBLEM, "sizes": SIZES,
-                         "input_seed": 1})
+    def prepare(self, sizes=SIZES, reference=()):
+        return self.ask({"ask": "prepare", "backend": "cuda", "device": 0, "problem": PROBLEM,
+                         "sizes": sizes, "input_seed": 1, "reference": reference})
 
     def judge(self, library, **options):
         return self.ask({"ask": "judge", "library": library, "id": library, "sizes": SIZES, "stop_at_ms_ratio": 0,
@@ -191,7 +217,9 @@ class Worker:
 
     def end(self):
         os.close(self.requests)
-        assert self.process.wait(20) == 0
+        code = self.process.wait(20)
+        if code != 0:
+            print(f"    the worker ended with {code}")
 
 
 def build(folder, arch, name, change):
@@ -270,6 +298,19 @@ def check_verified(name, judged, answer, verbose, seconds):
     return [f"{name}: {complaint}, got {answer}, judged {judged}" for complaint in wrong]
 
 
+def take_over(worker, prepared, verbose):
+    """As a standby does: first all but the inputs, then these, with known times."""
+    worker.prepare(sizes=[])
+    start = time.monotonic()
+    answer = worker.prepare(reference=prepared["reference"])
+    seconds = time.monotonic() - start
+    if verbose:
+        print(f"    took over in {seconds * 1000:.0f} ms")
+    if answer.get("reference") != prepared["reference"] or answer["error"] or seconds > 0.5:
+        return [f"a takeover went wrong: {answer} after {seconds:.2f} s"]
+    return []
+
+
 def main():
     program, verbose = sys.argv[1], "--verbose" in sys.argv
     worker = Worker(program)
@@ -291,7 +332,7 @@ def main():
             if answer["leaving"]:
                 worker.end()
                 worker = Worker(program)
-                worker.prepare()
+                failures += take_over(worker, prepared, verbose)
         for name in VERIFIED:
             judged = worker.judge(libraries[name])
             start = time.monotonic()

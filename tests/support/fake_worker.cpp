@@ -1,11 +1,14 @@
 // A worker without a device: what a request asks it to judge is what it does. A library called
 // "4 then 3.9" takes 4 ms when it is judged and 3.9 ms when it is compared; "4 then suspicious" is
 // found out there, and "4 then fail a case" when it is verified.
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <string>
+#include <thread>
+#include <utility>
 
 #include <unistd.h>
 
@@ -25,6 +28,9 @@ std::string read_line() {
   return line;
 }
 
+std::string token;      // of the request under way
+std::string last_token; // of the one before it
+
 void write_line(std::string line) {
   line += '\n';
   if (write(4, line.data(), line.size()) < 0) {
@@ -32,11 +38,26 @@ void write_line(std::string line) {
   }
 }
 
+void send(json response, const std::string& with_token) {
+  response["token"] = with_token;
+  write_line(response.dump());
+}
+
+json response(Verdict verdict, bool leaving = false) {
+  evo::JudgeResponse judged;
+  judged.fitness.verdict = verdict;
+  judged.leaving = leaving;
+  return judged;
+}
+
 void answer(Verdict verdict, bool leaving = false) {
-  evo::JudgeResponse response;
-  response.fitness.verdict = verdict;
-  response.leaving = leaving;
-  write_line(json(response).dump());
+  send(response(verdict, leaving), token);
+}
+
+void flood() {
+  for (int i = 0; i < 200000; ++i) {
+    std::cout << "a line of a candidate's own {\"fitness\": 1}\n";
+  }
 }
 
 void misbehave(const std::string& how) {
@@ -51,12 +72,23 @@ void misbehave(const std::string& how) {
   } else if (how == "exit") {
     std::exit(0);
   } else if (how == "flood") {
-    for (int i = 0; i < 200000; ++i) {
-      std::cout << "a line of a candidate's own {\"fitness\": 1}\n";
-    }
+    flood();
     answer(Verdict::Ok);
+  } else if (how == "flood and crash") {
+    flood();
+    std::abort();
   } else if (how == "garbage") {
     write_line("{\"fitness\": \"great\"}");
+  } else if (how == "forged") {
+    write_line(response(Verdict::Ok).dump());
+    answer(Verdict::WrongAnswer);
+  } else if (how == "half a line") {
+    write(4, "ha", 2) == 2 ? answer(Verdict::Ok) : std::exit(1);
+  } else if (how == "late answer") {
+    send(response(Verdict::Ok), last_token);
+  } else if (how == "two answers") {
+    answer(Verdict::WrongAnswer);
+    answer(Verdict::Ok);
   } else if (how == "launch error") {
     answer(Verdict::LaunchError, true);
     std::exit(0);
@@ -95,7 +127,7 @@ void judge(const evo::JudgeRequest& request) {
         {.size = size, .median_ms = std::stod(words), .reference_ms = 4});
   }
   response.fitness.speedup = evo::geometric_mean_speedup(response.fitness.sizes);
-  write_line(json(response).dump());
+  send(response, token);
 }
 
 void verify(const evo::VerifyRequest& request) {
@@ -109,7 +141,7 @@ void verify(const evo::VerifyRequest& request) {
   } else if (words == "crash in a case") {
     misbehave("crash");
   }
-  write_line(json(response).dump());
+  send(response, token);
 }
 
 void compare(const evo::CompareRequest& request) {
@@ -127,7 +159,7 @@ void compare(const evo::CompareRequest& request) {
         if (!is_time(words)) {
           response.fail(*evo::verdict_from(words), "found out");
           response.culprit = contender.id;
-          write_line(json(response).dump());
+          send(response, token);
           return;
         }
         const double ms = std::stod(words) * (1 + 1e-4 * (i % 3)); // some noise
@@ -137,7 +169,38 @@ void compare(const evo::CompareRequest& request) {
     }
     response.blocks.push_back(std::move(block));
   }
-  write_line(json(response).dump());
+  send(response, token);
+}
+
+/// Adds this process's number to the file named by EVO_FAKE_PIDS.
+void report_number() {
+  if (const char* file = std::getenv("EVO_FAKE_PIDS")) {
+    std::ofstream(file, std::ios::app) << getpid() << '\n';
+  }
+}
+
+/// A reference that is not handed over takes as many milliseconds as this process's number.
+void prepare(const evo::PrepareRequest& request) {
+  evo::PrepareResponse prepared;
+  prepared.device_name = "fake";
+  if (request.device != 0) {
+    prepared.error = "there is no such device";
+  }
+  for (const int size : request.sizes) {
+    evo::SizeResult measured;
+    measured.size = size;
+    measured.reference_ms =
+        request.reference.empty() ? getpid() : request.reference[0].reference_ms;
+    prepared.reference.push_back(measured);
+  }
+  send(prepared, token);
+}
+
+/// As a worker that loads libraries: EVO_FAKE_START is in milliseconds.
+void start_slowly() {
+  if (const char* start = std::getenv("EVO_FAKE_START")) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(std::atoi(start)));
+  }
 }
 
 /// Dies in as many preparations as the file named by EVO_FAKE_DEATHS says, counting it down.
@@ -153,17 +216,16 @@ void maybe_die() {
 } // namespace
 
 int main() {
+  report_number();
   maybe_die();
-  const auto request = json::parse(read_line()).get<evo::PrepareRequest>();
-  evo::PrepareResponse prepared;
-  prepared.device_name = "fake";
-  if (request.device != 0) {
-    prepared.error = "there is no such device";
-  }
-  write_line(json(prepared).dump());
+  start_slowly();
   for (std::string line = read_line(); !line.empty(); line = read_line()) {
-    const evo::Request asked = evo::decode_request(json::parse(line));
-    if (const auto* comparison = std::get_if<evo::CompareRequest>(&asked)) {
+    const json message = json::parse(line);
+    last_token = std::exchange(token, message.at("token"));
+    const evo::Request asked = evo::decode_request(message);
+    if (const auto* preparation = std::get_if<evo::PrepareRequest>(&asked)) {
+      prepare(*preparation);
+    } else if (const auto* comparison = std::get_if<evo::CompareRequest>(&asked)) {
       compare(*comparison);
     } else if (const auto* verification = std::get_if<evo::VerifyRequest>(&asked)) {
       verify(*verification);

@@ -1,0 +1,35 @@
+// An evaluator around another one.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "population/evaluator.hpp"
+
+namespace evo {
+
+/// Does as the inner one does; what derives from it has a say in the judgement.
+class Guard : public Evaluator {
+public:
+  explicit Guard(std::unique_ptr<Evaluator> inner) : inner_(std::move(inner)) {}
+
+  std::variant<Built, BuildFailure> build(const Genome& genome, std::stop_token stop,
+                                          Gates gates) const override {
+    return inner_->build(genome, std::move(stop), gates);
+  }
+  std::chrono::milliseconds deadline(const Incumbent* incumbent) const override {
+    return inner_->deadline(incumbent);
+  }
+  VerifyResponse verify(const Genome& genome, const Built& built, bool full,
+                        std::stop_token stop) override {
+    return inner_->verify(genome, built, full, std::move(stop));
+  }
+
+protected:
+  Evaluator& inner() { return *inner_; }
+
+private:
+  std::unique_ptr<Evaluator> inner_;
+};
+
+} // namespace evo
