@@ -81,6 +81,17 @@ CardRates card_rates() {
           .l2_bytes = static_cast<double>(attribute(cudaDevAttrL2CacheSize))};
 }
 
+/// What goes wrong before there is a candidate is the device's fault.
+template <typename Work> auto or_no_device(const Work& work) {
+  try {
+    return work();
+  } catch (const Failure& failure) { // a CUDA call of ours
+    throw NoDevice(failure.detail);
+  } catch (const c10::Error& error) { // most likely too little memory
+    throw NoDevice(concat("LibTorch on the CUDA device: ", error.what_without_backtrace()));
+  }
+}
+
 class CudaDevice : public Device {
 public:
   explicit CudaDevice(const PrepareRequest& request)
@@ -92,17 +103,7 @@ public:
   }
 
   PrepareResponse prepare(const PrepareRequest& request) override {
-    for (const int size : request.sizes) {
-      sizes_.push_back(prepare(size));
-      description_.reference.push_back(known_or_timed(request.reference, sizes_.back()));
-    }
-    if (!sizes_.empty()) {
-      description_.reference_precision =
-          precision_of(description_.reference.front().relative_l2_error);
-    }
-    fingerprint_ = fingerprint();
-    state_.emplace();
-    return description_;
+    return or_no_device([&] { return prepare_sizes(request); });
   }
 
   JudgeResponse judge(const JudgeRequest& request) override {
@@ -186,6 +187,7 @@ private:
   }
 
   void describe();
+  PrepareResponse prepare_sizes(const PrepareRequest& request);
   void load_libraries(int size) const;
   Prepared prepare(int size) const;
   Prepared prepare_probe() const;
@@ -248,6 +250,20 @@ void CudaDevice::describe() {
   description_.card = card_rates();
   description_.card.clock_mhz = std::max(description_.card.clock_mhz, nvml_.most_sm_clock_mhz());
   description_.conditions_missing = nvml_.missing();
+}
+
+PrepareResponse CudaDevice::prepare_sizes(const PrepareRequest& request) {
+  for (const int size : request.sizes) {
+    sizes_.push_back(prepare(size));
+    description_.reference.push_back(known_or_timed(request.reference, sizes_.back()));
+  }
+  if (!sizes_.empty()) {
+    description_.reference_precision =
+        precision_of(description_.reference.front().relative_l2_error);
+  }
+  fingerprint_ = fingerprint();
+  state_.emplace();
+  return description_;
 }
 
 /// The reference's library creates its handle and loads its kernels at the first call.
@@ -359,16 +375,16 @@ CudaDevice::Damage CudaDevice::look_for_damage(const Before& before) const {
     return {.failure = std::move(left)};
   }
   state_->restore();
+  // LibTorch keeps what it has needed, so some loss is our own.
   const std::size_t free = free_device_memory();
   const std::size_t at_start = state_->free_memory();
-  if (free < at_start / 2) { // a new process has it all
-    const bool took_it = free + at_start / 4 < before.free_memory;
-    return {.failure =
-                took_it
-                    ? std::optional(Failure{Verdict::OverLimits,
-                                            concat("it leaves ", free >> 20, " of ", at_start >> 20,
-                                                   " MiB of the device's memory free")})
-                    : std::nullopt};
+  if (free + at_start / 2 < before.free_memory) {
+    return {.failure = Failure{Verdict::OverLimits,
+                               concat("it leaves ", free >> 20, " of ", before.free_memory >> 20,
+                                      " MiB of device memory free")}};
+  }
+  if (free < at_start / 8) { // many took a little: a new process has it all
+    return {};
   }
   try {
     if (!fingerprint().equal(fingerprint_) || !verifier_.intact()) {
@@ -421,14 +437,7 @@ TimeSummary CudaDevice::time(const Candidate& candidate, const Prepared& prepare
 std::unique_ptr<Device> make_cuda_device(const PrepareRequest& request) {
   select_device(request.device);
   require_cuda(request.device);
-  try {
-    return std::make_unique<CudaDevice>(request);
-  } catch (const Failure& failure) { // a CUDA call of ours
-    throw NoDevice(failure.detail);
-  } catch (const c10::Error& error) { // most likely too little memory
-    throw NoDevice(
-        concat("LibTorch on CUDA device ", request.device, ": ", error.what_without_backtrace()));
-  }
+  return or_no_device([&] { return std::make_unique<CudaDevice>(request); });
 }
 
 } // namespace evo
