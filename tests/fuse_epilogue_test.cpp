@@ -18,7 +18,9 @@ bool leaves_no_update(const Mutator& mutator) {
   return &mutator == &fuse_epilogue() || mutator.about().name == "fold_low_rank";
 }
 
-TEST(FuseEpilogue, AppliesAfterEveryOtherRewriteOfTheSeeds) {
+/// A store of several elements at once is none that fusion can add to: it refuses, and fusing first
+/// and widening the store then is the way.
+TEST(FuseEpilogue, AppliesAfterEveryOtherRewriteOfTheSeedsButAWideStore) {
   for (const char* name : {"naive.cu", "tiled.cu"}) {
     const std::string seed = canonical(read(in_repository("seeds/lora") / name));
     const std::vector<std::string> fusions = labels(fuse_epilogue(), seed);
@@ -27,7 +29,9 @@ TEST(FuseEpilogue, AppliesAfterEveryOtherRewriteOfTheSeeds) {
       const Proposals proposals(*mutator, seed);
       for (const std::string& label :
            leaves_no_update(*mutator) ? std::vector<std::string>{} : proposals.labels()) {
-        EXPECT_EQ(labels(fuse_epilogue(), proposals.apply(label)), fusions)
+        const bool wide_store = label.find("store vector") != std::string::npos;
+        EXPECT_EQ(labels(fuse_epilogue(), proposals.apply(label)),
+                  wide_store ? std::vector<std::string>{} : fusions)
             << name << ": " << label;
       }
     }
