@@ -40,7 +40,8 @@ std::vector<int> other_architectures(std::vector<int> bounds, int target) {
 /// The violation in what a compilation with `options` sees.
 std::optional<std::string> violation_as(const Kernel& kernel, const std::string& compilation,
                                         std::vector<std::string> options) {
-  options.insert(options.end(), {"-Wno-everything", "-Werror=unknown-attributes", "-Werror=ignored-attributes"});
+  options.insert(options.end(),
+                 {"-Wno-everything", "-Werror=unknown-attributes", "-Werror=ignored-attributes"});
   const auto view = Kernel::parse_as(kernel.source(), kernel.target(), options);
   if (const auto* error = std::get_if<ParseError>(&view)) {
     return fmt::format("the file does not parse {}, where {}; make it parse there too", compilation,

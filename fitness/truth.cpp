@@ -43,10 +43,9 @@ CaseFigures measure(const Oracle& oracle, const Truth& truth, const at::Tensor& 
   const at::Tensor error = output - truth.reference;
   const at::Tensor violations =
       at::isclose(output, truth.reference, problem.rtol, problem.atol).logical_not().sum();
-  const at::Tensor found =
-      at::stack({worst(problem, error, truth.reference).to(at::kDouble), violations.to(at::kDouble),
-                 rms(error - truth.ideal_offset)})
-          .cpu();
+  const at::Tensor found = at::stack({worst(problem, error, truth.reference).to(at::kDouble),
+                                      violations.to(at::kDouble), rms(error - truth.ideal_offset)})
+                               .cpu();
   CaseFigures figures = truth.figures;
   figures.max_error = number(found[0]);
   figures.violations = number(found[1]);

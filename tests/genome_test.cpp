@@ -32,11 +32,8 @@ TEST(Genome, KeepsTheOrderOfRoundingWhileItsRewritesDo) {
   public:
     Reorders() : Add("reorders", "a", 1) {}
     const About& about() const override {
-      static const About about{.name = "reorders",
-                               .summary = "",
-                               .before = "",
-                               .after = "",
-                               .keeps_order = false};
+      static const About about{
+          .name = "reorders", .summary = "", .before = "", .after = "", .keeps_order = false};
       return about;
     }
   } reorders;
