@@ -43,9 +43,10 @@ std::optional<Hazard> hazard_from(const std::string& text) {
       return Hazard{*verdict, object.at("detail"),
                     milliseconds(object.at("deadline_ms").get<long>())};
     }
+    return std::nullopt;
   } catch (const json::exception&) { // damaged
+    return std::nullopt;
   }
-  return std::nullopt;
 }
 
 [[noreturn]] void cannot_write(const fs::path& file) {

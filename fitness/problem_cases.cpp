@@ -8,9 +8,9 @@ namespace {
 constexpr const char* harness = "harness";
 
 /// One of the values that a text can name.
-template <typename Value, std::size_t count>
+template <typename Value, std::size_t Count>
 Value named(const Table& table, std::string_view key, const std::string& text,
-            std::optional<Value> value, const std::array<Value, count>& all) {
+            std::optional<Value> value, const std::array<Value, Count>& all) {
   if (!value) {
     Names known;
     for (const Value each : all) {

@@ -165,7 +165,8 @@ void WorkerClient::fill_standbys() {
     while (standbys_.size() < standby_count_) {
       standbys_.push_back(start_standby());
     }
-  } catch (const std::system_error&) { // no process to be had now: a restart will take longer
+  } catch (const std::system_error&) {
+    return; // no process to be had now: a restart will take longer
   }
 }
 
