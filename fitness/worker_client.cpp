@@ -192,10 +192,11 @@ Response WorkerClient::ask(const Request& request, std::chrono::milliseconds dea
   if (process_ && process_->has_unread()) {
     retire();
   }
-  if (const std::string& error = prepare(stop).error; !error.empty()) {
-    if (stop.stop_requested()) {
-      return blame<Response>(Verdict::Hang, "stopped");
-    }
+  const std::string& error = prepare(stop).error;
+  if (stop.stop_requested()) { // also where a quick worker would answer before it is noticed
+    return blame<Response>(Verdict::Hang, "stopped");
+  }
+  if (!error.empty()) {
     throw std::runtime_error(error);
   }
   const std::string token = new_token();
