@@ -5,6 +5,7 @@
 
 #include "fitness/concat.hpp"
 #include "fitness/mix.hpp"
+#include "fitness/named.hpp"
 
 namespace evo {
 namespace {
@@ -77,9 +78,7 @@ std::string_view to_string(Level level) {
 }
 
 std::optional<Level> level_from(std::string_view text) {
-  const auto found =
-      std::ranges::find(all_levels, text, [](Level level) { return to_string(level); });
-  return found == all_levels.end() ? std::nullopt : std::optional(*found);
+  return find_named(all_levels, text);
 }
 
 // Each test is written so that a NaN fails it.

@@ -11,13 +11,13 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include "fitness/artifact_cache.hpp"
 #include "fitness/elf_digest.hpp"
 #include "fitness/private_folder.hpp"
 #include "fitness/problem.hpp"
 #include "fitness/process.hpp"
+#include "fitness/programs.hpp"
 #include "fitness/ptxas_report.hpp"
 #include "fitness/sass.hpp"
 #include "mutators/rewrite.hpp"
@@ -79,10 +79,6 @@ std::string without(std::string text, const std::string& part) {
     text.erase(at, part.size());
   }
   return text;
-}
-
-bool is_executable(const fs::path& file) {
-  return fs::is_regular_file(file) && access(file.c_str(), X_OK) == 0;
 }
 
 } // namespace
@@ -154,20 +150,13 @@ BuildResult Builder::compile(const std::string& source, const std::string& key,
 }
 
 fs::path Builder::find_nvcc(const fs::path& default_home) {
-  if (const char* home = std::getenv("CUDA_HOME");
-      home && is_executable(fs::path(home) / "bin/nvcc")) {
-    return fs::path(home) / "bin/nvcc";
+  std::vector<fs::path> folders = path_folders();
+  if (const char* home = std::getenv("CUDA_HOME")) {
+    folders.insert(folders.begin(), fs::path(home) / "bin");
   }
-  if (const char* path = std::getenv("PATH")) {
-    std::istringstream folders(path);
-    for (std::string folder; std::getline(folders, folder, ':');) {
-      if (!folder.empty() && is_executable(fs::path(folder) / "nvcc")) {
-        return fs::path(folder) / "nvcc";
-      }
-    }
-  }
-  if (is_executable(default_home / "bin/nvcc")) {
-    return default_home / "bin/nvcc";
+  folders.push_back(default_home / "bin");
+  if (auto nvcc = find_program("nvcc", folders)) {
+    return std::move(*nvcc);
   }
   throw InputError(
       fmt::format("nvcc was not found in CUDA_HOME, on PATH or in {}: install the CUDA "

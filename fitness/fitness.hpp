@@ -35,6 +35,12 @@ struct Fitness {
   bool ok() const { return verdict == Verdict::Ok; }
 };
 
+/// What became of a candidate that is not Ok.
+Fitness failed(Verdict verdict, std::string detail, bool measured = false);
+
+/// The candidate's median_ms at each size.
+std::vector<double> medians(const Fitness& fitness);
+
 /// Geometric mean of reference_ms / median_ms; 0 for no sizes.
 double geometric_mean_speedup(const std::vector<SizeResult>& sizes);
 

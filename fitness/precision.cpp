@@ -1,9 +1,10 @@
 #include "fitness/precision.hpp"
 
-#include <algorithm>
 #include <array>
 
 #include <nlohmann/json.hpp>
+
+#include "fitness/named.hpp"
 
 namespace evo {
 namespace {
@@ -37,9 +38,7 @@ std::string_view to_string(PrecisionClass precision) {
 }
 
 std::optional<PrecisionClass> precision_from(std::string_view text) {
-  const auto found =
-      std::ranges::find(all_precisions, text, [](PrecisionClass p) { return to_string(p); });
-  return found == all_precisions.end() ? std::nullopt : std::optional(*found);
+  return find_named(all_precisions, text);
 }
 
 PrecisionClass precision_class(const Products& products) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "fitness/named.hpp"
+
 namespace evo {
 
 std::string_view to_string(Distribution distribution) {
@@ -21,9 +23,7 @@ std::string_view to_string(Distribution distribution) {
 }
 
 std::optional<Distribution> distribution_from(std::string_view text) {
-  const auto found = std::ranges::find(all_distributions, text,
-                                       [](Distribution known) { return to_string(known); });
-  return found == all_distributions.end() ? std::nullopt : std::optional(*found);
+  return find_named(all_distributions, text);
 }
 
 std::string_view to_string(Modifier modifier) {
@@ -43,9 +43,7 @@ std::string_view to_string(Modifier modifier) {
 }
 
 std::optional<Modifier> modifier_from(std::string_view text) {
-  const auto found =
-      std::ranges::find(all_modifiers, text, [](Modifier known) { return to_string(known); });
-  return found == all_modifiers.end() ? std::nullopt : std::optional(*found);
+  return find_named(all_modifiers, text);
 }
 
 Dims Problem::dims(int size) const {

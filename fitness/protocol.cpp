@@ -487,7 +487,7 @@ void VerifyResponse::conclude(const std::string& vary) {
 }
 
 void JudgeResponse::fail(Verdict verdict, std::string detail) {
-  fitness = {.verdict = verdict, .detail = std::move(detail), .sizes = {}};
+  fitness = failed(verdict, std::move(detail));
   counts.clear();
 }
 

@@ -1,9 +1,10 @@
 #include "fitness/sanitizer.hpp"
 
+#include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <functional>
 #include <future>
+#include <iterator>
 #include <numeric>
 #include <sstream>
 #include <string_view>
@@ -11,11 +12,11 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include "fitness/artifact_cache.hpp"
 #include "fitness/fill_template.hpp"
 #include "fitness/process.hpp"
+#include "fitness/programs.hpp"
 
 namespace evo {
 
@@ -58,10 +59,6 @@ std::string call(const Problem& problem, int size) {
   const auto dim = [&](std::size_t i) { return fmt::format("{}", dims.at(problem.dim_order[i])); };
   return fmt::format("  run({{{}}}, {}, {});\n", listed(problem.inputs.size(), input),
                      elements(problem.output, dims), listed(problem.dim_order.size(), dim));
-}
-
-bool is_executable(const fs::path& file) {
-  return fs::is_regular_file(file) && access(file.c_str(), X_OK) == 0;
 }
 
 } // namespace
@@ -107,18 +104,9 @@ std::string first_error(const std::string& output) {
 std::optional<fs::path> Sanitizer::find(const fs::path& nvcc) {
   const fs::path toolkit = fs::weakly_canonical(nvcc).parent_path();
   std::vector<fs::path> folders{nvcc.parent_path(), toolkit, toolkit / "../compute-sanitizer"};
-  if (const char* path = std::getenv("PATH")) {
-    std::istringstream names(path);
-    for (std::string folder; std::getline(names, folder, ':');) {
-      folders.emplace_back(folder);
-    }
-  }
-  for (const fs::path& folder : folders) {
-    if (is_executable(folder / "compute-sanitizer")) {
-      return fs::absolute(folder / "compute-sanitizer");
-    }
-  }
-  return std::nullopt;
+  std::ranges::move(path_folders(), std::back_inserter(folders));
+  const auto tool = find_program("compute-sanitizer", folders);
+  return tool ? std::optional(fs::absolute(*tool)) : std::nullopt;
 }
 
 Sanitizer::Sanitizer(SanitizerOptions options, const Problem& problem)

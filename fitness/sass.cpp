@@ -2,10 +2,9 @@
 
 #include <sstream>
 
-#include <unistd.h>
-
 #include "fitness/artifact_cache.hpp"
 #include "fitness/process.hpp"
+#include "fitness/programs.hpp"
 #include "fitness/ptxas_report.hpp"
 
 namespace evo {
@@ -84,13 +83,7 @@ std::map<std::string, Products> parse_sass(std::string_view listing) {
 }
 
 std::optional<fs::path> find_cuobjdump(const fs::path& nvcc) {
-  for (const fs::path& compiler : {nvcc, fs::weakly_canonical(nvcc)}) {
-    const fs::path beside = compiler.parent_path() / "cuobjdump";
-    if (fs::is_regular_file(beside) && access(beside.c_str(), X_OK) == 0) {
-      return beside;
-    }
-  }
-  return std::nullopt;
+  return find_program("cuobjdump", {nvcc.parent_path(), fs::weakly_canonical(nvcc).parent_path()});
 }
 
 std::map<std::string, Products> read_products(const fs::path& cuobjdump, const fs::path& library,

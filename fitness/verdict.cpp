@@ -1,6 +1,6 @@
 #include "fitness/verdict.hpp"
 
-#include <algorithm>
+#include "fitness/named.hpp"
 
 namespace evo {
 
@@ -45,8 +45,7 @@ std::string_view to_string(Verdict verdict) {
 }
 
 std::optional<Verdict> verdict_from(std::string_view text) {
-  const auto found = std::ranges::find(all_verdicts, text, [](Verdict v) { return to_string(v); });
-  return found == all_verdicts.end() ? std::nullopt : std::optional(*found);
+  return find_named(all_verdicts, text);
 }
 
 } // namespace evo

@@ -231,29 +231,16 @@ private:
   /// Puts the loads before the nest and the pragmas on it.
   void insert(const std::string& loads) {
     const auto loop = span_of(kernel_, *bare(nest_.statement));
-    editable_ = editable_ && loop;
+    const auto begin = begin_of(kernel_, *nest_.statement);
+    editable_ = editable_ && loop && begin;
     if (!editable_) {
       return;
     }
     const bool in_braces = isa<clang::CompoundStmt>(loop_.counted.loop->getBody());
-    const unsigned begin = pragmas_begin(loop->begin);
-    edits_.push_back({begin, 0, (in_braces ? "" : "{\n") + loads});
+    edits_.push_back({*begin, 0, (in_braces ? "" : "{\n") + loads});
     if (!in_braces) {
       edits_.push_back({loop->end, 0, "\n}"});
     }
-  }
-
-  unsigned pragmas_begin(unsigned loop) {
-    const auto* attributed = dyn_cast<clang::AttributedStmt>(nest_.statement);
-    if (attributed == nullptr) {
-      return loop;
-    }
-    for (const clang::Attr* pragma : attributed->getAttrs()) {
-      const auto line = pragma_line(kernel_, *pragma);
-      editable_ = editable_ && line;
-      loop = std::min(loop, line ? line->begin : loop);
-    }
-    return loop;
   }
 
   std::string text(const clang::Stmt& node) {

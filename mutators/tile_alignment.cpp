@@ -9,6 +9,7 @@
 #include <clang/AST/RecordLayout.h>
 #include <clang/Basic/SourceManager.h>
 
+#include "mutators/analysis/expressions.hpp"
 #include "mutators/render.hpp"
 
 namespace evo {
@@ -27,11 +28,6 @@ const clang::Expr* array_of(const clang::ArraySubscriptExpr& place) {
   return outer == nullptr ? array : array_of(*outer);
 }
 
-const clang::VarDecl* variable_in(const clang::Expr* expr) {
-  const auto* reference = dyn_cast<clang::DeclRefExpr>(expr->IgnoreParenCasts());
-  return reference == nullptr ? nullptr : dyn_cast<clang::VarDecl>(reference->getDecl());
-}
-
 /// The shared memory whose begin a struct lies at: the variable itself, or what a reference or
 /// pointer to it was cast from.
 const clang::VarDecl* memory_at(const clang::VarDecl* variable) {
@@ -43,7 +39,7 @@ const clang::VarDecl* memory_at(const clang::VarDecl* variable) {
       unary != nullptr && unary->getOpcode() == clang::UO_Deref) {
     view = unary->getSubExpr();
   }
-  return variable_in(view);
+  return variable_of(view);
 }
 
 /// nullopt in a macro.
@@ -74,7 +70,7 @@ align_tile(const Kernel& kernel, const clang::ArraySubscriptExpr& place, std::in
   const auto* field =
       member == nullptr ? nullptr : dyn_cast<clang::FieldDecl>(member->getMemberDecl());
   const clang::VarDecl* named =
-      array == nullptr ? nullptr : variable_in(field == nullptr ? array : member->getBase());
+      array == nullptr ? nullptr : variable_of(field == nullptr ? array : member->getBase());
   const clang::VarDecl* memory = memory_at(named);
   if (memory == nullptr || !memory->hasAttr<clang::CUDASharedAttr>() ||
       (field == nullptr && memory != named) ||

@@ -16,10 +16,6 @@ namespace {
 constexpr int blocks = 12;
 constexpr int cold_calls = 10;
 
-Contender contender(const Judged& judged) {
-  return {.id = judged.id, .library = judged.built.library.string()};
-}
-
 /// Prints what became of a file after all; false unless that is well.
 bool still_ok(const std::filesystem::path& file, Verdict verdict, const std::string& detail) {
   if (verdict != Verdict::Ok) {
@@ -43,7 +39,7 @@ void print_estimate(const Judged& judged) {
 /// Warm and cold, beside the reference. False when it fails on the way.
 bool print_times(JudgingSession& session, const std::filesystem::path& file, const Judged& judged) {
   CompareRequest request;
-  request.contenders = {contender(judged)};
+  request.contenders = {contender(judged.id, judged.built)};
   request.sizes = session.problem().sizes;
   request.blocks = blocks;
   request.cold_calls = cold_calls;
@@ -73,9 +69,9 @@ bool print_duels(JudgingSession& session, const std::filesystem::path& file, con
   }
   Tournament tournament;
   while (tournament.duels < bench.trials && !session.stop().stop_requested()) {
-    const Duel result =
-        duel(*session.backend().timer, contender(other), contender(judged), session.problem().sizes,
-             duel_deadline(other.fitness, judged.fitness), session.stop());
+    const Duel result = duel(*session.backend().timer, contender(other.id, other.built),
+                             contender(judged.id, judged.built), session.problem().sizes,
+                             duel_deadline(other.fitness, judged.fitness), session.stop());
     if (!still_ok(result.culprit == other.id ? bench.against : file, result.verdict,
                   result.detail)) {
       return false;

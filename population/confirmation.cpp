@@ -70,8 +70,7 @@ std::vector<Block> time_entrants(std::vector<Entrant>& entrants, WorkerClient& w
          blocks.size() < enough_blocks) {
     CompareRequest request;
     for (const Entrant& entrant : entrants) {
-      request.contenders.push_back(
-          {.id = entrant.individual.genome.id, .library = entrant.built.library.string()});
+      request.contenders.push_back(contender(entrant.individual.genome.id, entrant.built));
     }
     request.sizes = sizes;
     request.blocks = blocks_per_request;

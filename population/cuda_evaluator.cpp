@@ -15,14 +15,6 @@ constexpr int untimed_calls = 6;       // at each size, to check and to warm up
 constexpr double least_gain = 1.005;   // of a screening: less is noise, not worth confirming
 constexpr double hopeless_ratio = 1.3; // times the incumbent's: three calls say enough
 
-std::vector<double> medians(const Fitness& fitness) {
-  std::vector<double> result;
-  for (const SizeResult& size : fitness.sizes) {
-    result.push_back(size.median_ms);
-  }
-  return result;
-}
-
 /// In time alone: speed-ups of two workers differ by how they timed the reference.
 bool challenges(const Fitness& candidate, const Fitness& incumbent) {
   if (candidate.sizes.size() != incumbent.sizes.size()) {
@@ -33,16 +25,6 @@ bool challenges(const Fitness& candidate, const Fitness& incumbent) {
     over_incumbent[i].reference_ms = incumbent.sizes[i].median_ms;
   }
   return geometric_mean_speedup(over_incumbent) > least_gain;
-}
-
-Fitness failed(Verdict verdict, std::string detail) {
-  Fitness fitness{.verdict = verdict, .detail = std::move(detail), .sizes = {}};
-  fitness.measured = true;
-  return fitness;
-}
-
-Contender contender(const std::string& id, const Built& built) {
-  return {.id = id, .library = built.library.string()};
 }
 
 /// The incumbent's times beside the challenger's, whose reference both share.
@@ -136,7 +118,7 @@ void CudaEvaluator::challenge(Judgement& judgement, const std::string& id, const
     judgement.confirmed = judgement.fitness.ok() && result.decision == Decision::Faster;
     return;
   }
-  Fitness failure = failed(result.verdict, std::move(result.detail));
+  Fitness failure = failed(result.verdict, std::move(result.detail), true);
   if (result.culprit == incumbent.id) {
     judgement.incumbent = std::move(failure);
     judgement.confirmed = true;
@@ -164,7 +146,8 @@ Fitness CudaEvaluator::screen(const std::string& id, const Built& built, const I
 Fitness CudaEvaluator::within_floor(Fitness fitness, const Built& built) const {
   std::string complaint =
       below_floor(fitness.sizes, floor_, precision_class(products_of(built.kernels)));
-  return complaint.empty() ? std::move(fitness) : failed(Verdict::Suspicious, std::move(complaint));
+  return complaint.empty() ? std::move(fitness)
+                           : failed(Verdict::Suspicious, std::move(complaint), true);
 }
 
 } // namespace evo

@@ -1,5 +1,6 @@
 #include "population/duel.hpp"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -13,13 +14,13 @@ constexpr int first_calls = 6; // of each contender at each size, to check it
 
 } // namespace
 
+Contender contender(const std::string& id, const Built& built) {
+  return {.id = id, .library = built.library.string()};
+}
+
 std::chrono::milliseconds duel_deadline(const Fitness& incumbent, const Fitness& challenger) {
-  std::vector<double> times_ms;
-  for (const Fitness* fitness : {&incumbent, &challenger}) {
-    for (const SizeResult& size : fitness->sizes) {
-      times_ms.push_back(size.median_ms);
-    }
-  }
+  std::vector<double> times_ms = medians(incumbent);
+  std::ranges::copy(medians(challenger), std::back_inserter(times_ms));
   for (const SizeResult& size : challenger.sizes) {
     times_ms.push_back(size.reference_ms);
   }

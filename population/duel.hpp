@@ -9,8 +9,12 @@
 #include "fitness/fitness.hpp"
 #include "fitness/sequential_test.hpp"
 #include "fitness/worker_client.hpp"
+#include "population/evaluator.hpp"
 
 namespace evo {
+
+/// How a request names a built candidate.
+Contender contender(const std::string& id, const Built& built);
 
 struct Duel {
   Verdict verdict = Verdict::Ok; // otherwise the one of a contender that failed meanwhile

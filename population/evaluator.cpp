@@ -6,12 +6,18 @@ namespace evo {
 
 Fitness verified(Fitness fitness, VerifyResponse response) {
   if (response.verdict != Verdict::Ok) {
-    const bool measured = fitness.measured;
-    fitness = {.verdict = response.verdict, .detail = std::move(response.detail), .sizes = {}};
-    fitness.measured = measured;
+    fitness = failed(response.verdict, std::move(response.detail), fitness.measured);
   }
   fitness.verification = std::move(response.verification);
   return fitness;
+}
+
+bool makes_an_elite(const Judgement& judgement, const Incumbent* incumbent) {
+  const Fitness* best = judgement.incumbent    ? &*judgement.incumbent
+                        : incumbent != nullptr ? &incumbent->fitness
+                                               : nullptr;
+  return judgement.fitness.ok() && judgement.confirmed &&
+         (best == nullptr || !best->ok() || judgement.fitness.speedup > best->speedup);
 }
 
 } // namespace evo

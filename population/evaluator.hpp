@@ -41,6 +41,9 @@ struct Judgement {
   bool confirmed = true;
 };
 
+/// Whether the candidate replaces the best so far, which may have been judged afresh beside it.
+bool makes_an_elite(const Judgement& judgement, const Incumbent* incumbent);
+
 /// How contenders are verified: at which level, and on a card at which sizes.
 struct VerifySettings {
   Level level = Level::Default;

@@ -20,11 +20,10 @@ Judgement HazardGuard::judge(const Genome& genome, const Built& built, const Inc
   const std::chrono::milliseconds time = deadline(incumbent);
   const bool named_by_user = genome.trail.empty();
   if (const auto hazard = hazards_->find(key, time); hazard && !named_by_user) {
-    Judgement judgement;
-    judgement.fitness.verdict = hazard->verdict;
-    judgement.fitness.detail =
-        fmt::format("known from an earlier run, and not run again: {}", hazard->detail);
-    return judgement;
+    return {.fitness = failed(
+                hazard->verdict,
+                fmt::format("known from an earlier run, and not run again: {}", hazard->detail)),
+            .incumbent = {}};
   }
   hazards_->begin({key, genome.source, build_line_, time});
   Judgement judgement = inner().judge(genome, built, incumbent, stop);

@@ -9,11 +9,8 @@
 namespace evo {
 namespace {
 
-Judged failed(BuildFailure failure) {
-  Judged judged;
-  judged.fitness.verdict = failure.verdict;
-  judged.fitness.detail = std::move(failure.detail);
-  return judged;
+Judged unbuilt(BuildFailure failure) {
+  return {.id = {}, .fitness = failed(failure.verdict, std::move(failure.detail)), .built = {}};
 }
 
 } // namespace
@@ -38,12 +35,12 @@ Judged JudgingSession::take(const std::filesystem::path& file, bool timed) {
   auto gate = parse_gate({.id = {}, .seed = {}, .trail = {}, .source = source},
                          target_of(options_)); // as written, so that a failure names its line
   if (auto* failure = std::get_if<BuildFailure>(&gate)) {
-    return failed(std::move(*failure));
+    return unbuilt(std::move(*failure));
   }
   const Genome genome = seed_genome(file.filename().string(), source);
   auto result = backend().evaluator->build(genome, stop());
   if (auto* failure = std::get_if<BuildFailure>(&result)) {
-    return failed(std::move(*failure));
+    return unbuilt(std::move(*failure));
   }
   Built& built = std::get<Built>(result);
   Evaluator& evaluator = *backend().evaluator;

@@ -60,10 +60,9 @@ Judgement ModelEvaluator::judge(const Genome& genome, const Built& built,
   }
   std::vector<SizeResult> sizes = estimate(built, response);
   if (!std::ranges::all_of(sizes, [](const auto& s) { return std::isfinite(s.median_ms); })) {
-    return {{.verdict = Verdict::OverLimits,
-             .detail = "a launch fits no multiprocessor of " + card_.name,
-             .sizes = {}},
-            {}};
+    return {.fitness =
+                failed(Verdict::OverLimits, "a launch fits no multiprocessor of " + card_.name),
+            .incumbent = {}};
   }
   judgement.fitness.sizes = std::move(sizes);
   judgement.fitness.speedup = geometric_mean_speedup(judgement.fitness.sizes);

@@ -13,17 +13,13 @@
 #include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/task_arena.h>
 
+#include "population/clock.hpp"
 #include "population/waiting_pool.hpp"
 
 namespace evo {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 namespace flow = oneapi::tbb::flow;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 struct Batch {
   std::vector<std::optional<Individual>> results; // by slot; empty: stopped before it had one
@@ -46,7 +42,7 @@ struct Candidate {
 
   bool open() const { return state == State::Open; }
   void fail(Verdict verdict, std::string detail) {
-    individual.fitness = {.verdict = verdict, .detail = std::move(detail), .sizes = {}};
+    individual.fitness = failed(verdict, std::move(detail));
     state = State::Settled;
   }
 };
@@ -307,22 +303,21 @@ void Pipeline::Graph::measure(Candidate& candidate) {
   Individual& individual = candidate.individual;
   const auto start = Clock::now();
   individual.timing.wait_s = std::chrono::duration<double>(start - candidate.built_at).count();
-  Judgement judgement = evaluator_.judge(individual.genome, candidate.built,
-                                         incumbent_ ? &*incumbent_ : nullptr, stop_.get_token());
+  const Incumbent* incumbent = incumbent_ ? &*incumbent_ : nullptr;
+  Judgement judgement =
+      evaluator_.judge(individual.genome, candidate.built, incumbent, stop_.get_token());
   individual.timing.judge_s = seconds_since(start);
   if (!judgement.fitness.ok() && stop_.stop_requested()) {
     candidate.state = Candidate::State::Stopped;
     return;
   }
+  individual.elite = makes_an_elite(judgement, incumbent);
   individual.fitness = std::move(judgement.fitness);
   candidate.state = Candidate::State::Settled;
   if (judgement.incumbent) {
     incumbent_->fitness = std::move(*judgement.incumbent);
   }
-  if (individual.fitness.ok() && judgement.confirmed &&
-      (!incumbent_ || !incumbent_->fitness.ok() ||
-       individual.fitness.speedup > incumbent_->fitness.speedup)) {
-    individual.elite = true;
+  if (individual.elite) {
     incumbent_ = {individual.genome.id, candidate.built, individual.fitness};
     events_.better(individual);
   }

@@ -5,20 +5,6 @@
 #include <fmt/core.h>
 
 namespace evo {
-namespace {
-
-bool makes_an_elite(const Judgement& judgement, const Incumbent* incumbent) {
-  if (!judgement.fitness.ok() || !judgement.confirmed) {
-    return false;
-  }
-  const Fitness* best = judgement.incumbent    ? &*judgement.incumbent
-                        : incumbent != nullptr ? &incumbent->fitness
-                                               : nullptr;
-  return best == nullptr || judgement.fitness.speedup > best->speedup;
-}
-
-} // namespace
-
 SanitizerGuard::SanitizerGuard(std::unique_ptr<Evaluator> evaluator,
                                std::unique_ptr<Sanitizer> sanitizer)
     : Guard(std::move(evaluator)), sanitizer_(std::move(sanitizer)) {}
@@ -28,8 +14,7 @@ Judgement SanitizerGuard::judge(const Genome& genome, const Built& built,
   Judgement judgement = inner().judge(genome, built, incumbent, stop);
   if (makes_an_elite(judgement, incumbent)) {
     if (auto finding = check(built, stop)) {
-      judgement.fitness = {
-          .verdict = finding->verdict, .detail = std::move(finding->detail), .sizes = {}};
+      judgement.fitness = failed(finding->verdict, std::move(finding->detail));
     }
   }
   return judgement;

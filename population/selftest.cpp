@@ -13,20 +13,15 @@
 
 #include <fmt/format.h>
 
+#include "population/clock.hpp"
 #include "population/variation.hpp"
 #include "population/waiting_pool.hpp"
 
 namespace evo {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr std::uint64_t breeding_seed = 2024;
 constexpr int slots_per_child = 20; // breeding may repeat itself
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 /// Tells a judge nothing.
 std::string random_name() {
@@ -61,14 +56,14 @@ public:
                        .fitness = {},
                        .seconds = outcome.seconds};
     if (auto* failure = std::get_if<BuildFailure>(&outcome.built)) {
-      result.fitness.verdict = failure->verdict;
-      result.fitness.detail = std::move(failure->detail);
+      result.fitness = failed(failure->verdict, std::move(failure->detail));
       return result;
     }
     const auto start = Clock::now();
     const Built& built = std::get<Built>(outcome.built);
-    Judgement judgement =
-        evaluator_.judge(outcome.genome, built, incumbent_ ? &*incumbent_ : nullptr, stop_);
+    const Incumbent* incumbent = incumbent_ ? &*incumbent_ : nullptr;
+    Judgement judgement = evaluator_.judge(outcome.genome, built, incumbent, stop_);
+    const bool elite = trial.good && makes_an_elite(judgement, incumbent);
     result.seconds += seconds_since(start);
     result.fitness = std::move(judgement.fitness);
     if (!trial.good && result.fitness.ok() && !result.fitness.verification) {
@@ -80,8 +75,7 @@ public:
     } else if (judgement.incumbent) {
       incumbent_.reset();
     }
-    if (trial.good && result.fitness.ok() && judgement.confirmed &&
-        (!incumbent_ || result.fitness.speedup > incumbent_->fitness.speedup)) {
+    if (elite) {
       incumbent_ = {outcome.genome.id, built, result.fitness};
     }
     return result;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <set>
 #include <utility>
@@ -11,6 +10,7 @@
 
 #include "fitness/problem.hpp"
 #include "mutators/rewrite.hpp"
+#include "population/clock.hpp"
 #include "population/pipeline.hpp"
 
 namespace evo {
@@ -100,10 +100,10 @@ Judged judge_all(const std::vector<Genome>& seeds, const std::vector<Genome>& ca
   Judged judged;
   pipeline.submit(0, 0, proposals(seeds));
   judged.seeds = pipeline.wait();
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   pipeline.submit(1, 0, proposals(candidates));
   judged.candidates = pipeline.wait();
-  judged.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  judged.seconds = seconds_since(start);
   return judged;
 }
 

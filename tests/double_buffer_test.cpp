@@ -27,14 +27,6 @@ std::string seed() {
   return test::read(test::in_repository("seeds/lora/tiled.cu"));
 }
 
-std::string replaced(std::string source, const std::string& from, const std::string& to) {
-  const std::size_t at = source.find(from);
-  if (at == std::string::npos) {
-    throw std::runtime_error("the seed has no '" + from + "'");
-  }
-  return source.replace(at, from.size(), to);
-}
-
 constexpr const char* core =
     "sum[i][j] += tiles.w[thread_row + i][k] * tiles.x[k][thread_col + j];";
 constexpr const char* before_loop = "float sum[gemm_thread_m][gemm_thread_n] = {};";
@@ -48,7 +40,7 @@ constexpr const char* x_store = "tiles.x[k][col] =";
 std::string changed(const Change& change) {
   std::string source = seed();
   for (const auto& [from, to] : change.replacements) {
-    source = replaced(std::move(source), from, to);
+    source = test::replaced(std::move(source), from, to);
   }
   return source;
 }
@@ -144,14 +136,10 @@ const Change accepted[] = {
 
 INSTANTIATE_TEST_SUITE_P(DoubleBuffer, Accepted, testing::ValuesIn(accepted));
 
-using Trail = std::vector<std::pair<const Mutator*, std::string>>;
+using test::Trail;
 
 std::string followed(const Trail& trail) {
-  std::string source = canonical(seed());
-  for (const auto& [mutator, gene] : trail) {
-    source = test::apply(*mutator, source, gene);
-  }
-  return source;
+  return test::followed(canonical(seed()), trail);
 }
 
 TEST(DoubleBuffer, IsProposedOnce) {

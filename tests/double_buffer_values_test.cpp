@@ -1,7 +1,5 @@
 // Double-buffered kernels on the CPU: every bit kept, also of reals, after other rewrites, with
 // other tiles, and where the loop has one iteration or a few.
-#include <cstring>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,22 +21,9 @@ std::string double_buffered(const std::string& source) {
   return test::apply(double_buffer(), source, label);
 }
 
-std::vector<float> computed(const std::string& source, int size) {
-  cpu::Executor executor(test::cpu_library(source), test::lora().entry);
-  cpu::Tensor output = test::output(test::lora(), size);
-  const cpu::Run run = executor.run(test::inputs(test::lora(), size, test::Values::Reals), output,
-                                    {size, 16}, {.order = cpu::ThreadOrder::Shuffled});
-  EXPECT_EQ(run.verdict, Verdict::Ok) << run.detail;
-  return output.values;
-}
-
 void expect_same_bits(const std::string& before, const std::string& after) {
-  for (const int size : {1, 7, 8, 9, 16, 17, 65}) {
-    const std::vector<float> expected = computed(before, size);
-    const std::vector<float> actual = computed(after, size);
-    EXPECT_EQ(std::memcmp(expected.data(), actual.data(), expected.size() * sizeof(float)), 0)
-        << "d = " << size;
-  }
+  EXPECT_THAT(test::sizes_with_other_bits(before, after, {1, 7, 8, 9, 16, 17, 65}),
+              testing::IsEmpty());
 }
 
 TEST(DoubleBufferValues, KeepEveryBitAtAnyNumberOfIterations) {

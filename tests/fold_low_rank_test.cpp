@@ -21,14 +21,6 @@ std::string seed(const std::string& name) {
   return canonical(read(in_repository("seeds/lora") / name));
 }
 
-std::string replaced(std::string text, const std::string& what, const std::string& by) {
-  const std::size_t at = text.find(what);
-  if (at == std::string::npos) {
-    throw std::runtime_error("no '" + what + "' to replace");
-  }
-  return text.replace(at, what.size(), by);
-}
-
 /// A proposal in the middle of all that a mutator makes; empty if there is none.
 std::string some_child(const Mutator& mutator, const std::string& source) {
   const Proposals proposals(mutator, source);

@@ -21,14 +21,6 @@ std::string seed(const std::string& name) {
   return canonical(read(in_repository("seeds/lora") / name));
 }
 
-std::string replaced(std::string text, const std::string& what, const std::string& by) {
-  const std::size_t at = text.find(what);
-  if (at == std::string::npos) {
-    throw std::runtime_error("no '" + what + "' to replace");
-  }
-  return text.replace(at, what.size(), by);
-}
-
 /// A whole file around the body of a kernel f(const float *x, float *y, int n), which `threads`
 /// threads of `blocks` blocks run.
 std::string file(const std::string& body, const std::string& before = "") {

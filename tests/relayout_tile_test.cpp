@@ -271,14 +271,10 @@ const SwizzleCase swizzle_cases[] = {
 
 INSTANTIATE_TEST_SUITE_P(RelayoutTile, Swizzled, testing::ValuesIn(swizzle_cases));
 
-using Trail = std::vector<std::pair<const Mutator*, std::string>>;
+using test::Trail;
 
 std::string followed(const Trail& trail) {
-  std::string source = seed();
-  for (const auto& [mutator, gene] : trail) {
-    source = test::apply(*mutator, source, gene);
-  }
-  return source;
+  return test::followed(seed(), trail);
 }
 
 TEST(RelayoutTile, UndoesATransposition) {

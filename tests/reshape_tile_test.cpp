@@ -21,14 +21,6 @@ std::string tiled() {
   return canonical(read(in_repository("seeds/lora/tiled.cu")));
 }
 
-std::string replaced(std::string source, const std::string& from, const std::string& to) {
-  const std::size_t at = source.find(from);
-  if (at == std::string::npos) {
-    throw std::logic_error("the kernel has no " + from);
-  }
-  return source.replace(at, from.size(), to);
-}
-
 std::string with(std::string source, const std::string& constant, int value) {
   const std::string declaration = "constexpr int " + constant + " = ";
   const std::size_t at = source.find(declaration) + declaration.size();

@@ -14,15 +14,11 @@ using testing::IsEmpty;
 using testing::Not;
 
 using Replacements = std::vector<std::pair<std::string, std::string>>;
-using Trail = std::vector<std::pair<const Mutator*, std::string>>;
+using test::Trail;
 
 std::string replaced(std::string source, const Replacements& replacements) {
   for (const auto& [from, to] : replacements) {
-    const std::size_t at = source.find(from);
-    if (at == std::string::npos) {
-      throw std::runtime_error("the source has no '" + from + "'");
-    }
-    source.replace(at, from.size(), to);
+    source = test::replaced(std::move(source), from, to);
   }
   return source;
 }
@@ -31,12 +27,8 @@ std::string seed() {
   return test::read(test::in_repository("seeds/lora/tiled.cu"));
 }
 
-std::string followed(std::string source, const Trail& trail) {
-  source = canonical(source);
-  for (const auto& [mutator, gene] : trail) {
-    source = test::apply(*mutator, source, gene);
-  }
-  return source;
+std::string followed(const std::string& source, const Trail& trail) {
+  return test::followed(canonical(source), trail);
 }
 
 std::string with_fragments() {

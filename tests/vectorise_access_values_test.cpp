@@ -1,7 +1,6 @@
 // Kernels with wide accesses on the CPU: every bit kept, also of reals, where rows are aligned and
 // where they are not, alone and among other rewrites in any order.
-#include <cstring>
-
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "mutators/registry.hpp"
@@ -11,35 +10,16 @@
 namespace evo {
 namespace {
 
-using Trail = std::vector<std::pair<const Mutator*, std::string>>;
+using test::followed;
+using test::Trail;
 
 std::string seed() {
   return canonical(test::read(test::in_repository("seeds/lora/tiled.cu")));
 }
 
-std::string followed(std::string source, const Trail& trail) {
-  for (const auto& [mutator, gene] : trail) {
-    source = test::apply(*mutator, source, gene);
-  }
-  return source;
-}
-
-std::vector<float> computed(const std::string& source, int size) {
-  cpu::Executor executor(test::cpu_library(source), test::lora().entry);
-  cpu::Tensor output = test::output(test::lora(), size);
-  const cpu::Run run = executor.run(test::inputs(test::lora(), size, test::Values::Reals), output,
-                                    {size, 16}, {.order = cpu::ThreadOrder::Shuffled});
-  EXPECT_EQ(run.verdict, Verdict::Ok) << run.detail;
-  return output.values;
-}
-
 void expect_same_bits(const std::string& before, const std::string& after) {
-  for (const int size : {1, 4, 7, 8, 63, 64, 66, 68, 129}) {
-    const std::vector<float> expected = computed(before, size);
-    const std::vector<float> actual = computed(after, size);
-    EXPECT_EQ(std::memcmp(expected.data(), actual.data(), expected.size() * sizeof(float)), 0)
-        << "d = " << size;
-  }
+  EXPECT_THAT(test::sizes_with_other_bits(before, after, {1, 4, 7, 8, 63, 64, 66, 68, 129}),
+              testing::IsEmpty());
 }
 
 const Trail all_wide{{&load_fragments(), "gemm/k fragments"},

@@ -7,13 +7,10 @@
 #include <clang/AST/Expr.h>
 #include <clang/AST/Stmt.h>
 
+#include "mutators/analysis/expressions.hpp"
+
 namespace evo {
 namespace {
-
-const clang::VarDecl* variable_of(const clang::Expr* expr) {
-  const auto* reference = llvm::dyn_cast<clang::DeclRefExpr>(expr->IgnoreParenCasts());
-  return reference == nullptr ? nullptr : llvm::dyn_cast<clang::VarDecl>(reference->getDecl());
-}
 
 /// The step of `counter += step`, `counter = counter + step`; {true, nullptr} for ++.
 struct Increment {

@@ -20,6 +20,11 @@ bool same_expression(const Kernel& kernel, const clang::Expr* a, const clang::Ex
   return id_a == id_b;
 }
 
+const clang::VarDecl* variable_of(const clang::Expr* expr) {
+  const auto* reference = llvm::dyn_cast<clang::DeclRefExpr>(expr->IgnoreParenCasts());
+  return reference == nullptr ? nullptr : llvm::dyn_cast<clang::VarDecl>(reference->getDecl());
+}
+
 bool contains(const clang::Stmt& outer, const clang::Stmt& inner) {
   return &outer == &inner || std::ranges::any_of(outer.children(), [&](const clang::Stmt* child) {
     return child != nullptr && contains(*child, inner);

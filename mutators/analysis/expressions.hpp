@@ -6,6 +6,7 @@
 namespace clang {
 class Expr;
 class Stmt;
+class VarDecl;
 } // namespace clang
 
 namespace evo {
@@ -13,6 +14,9 @@ namespace evo {
 /// Whether two expressions are written alike (apart from parentheses and layout) and name the same
 /// variables. Two null pointers are alike.
 bool same_expression(const Kernel& kernel, const clang::Expr* a, const clang::Expr* b);
+
+/// The variable that an expression names, apart from parentheses and casts; nullptr for any other.
+const clang::VarDecl* variable_of(const clang::Expr* expr);
 
 /// Whether `inner` stands somewhere in `outer`, or is it.
 bool contains(const clang::Stmt& outer, const clang::Stmt& inner);

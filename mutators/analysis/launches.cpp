@@ -233,6 +233,13 @@ std::vector<std::int64_t> EntryDims::at(std::int64_t size) const {
   return dims;
 }
 
+std::vector<EvaluatedLaunch> launches_at(const Kernel& kernel, const EntryDims& dims,
+                                         std::int64_t size) {
+  auto result = evaluate_launches(kernel, dims.at(size));
+  auto* launches = std::get_if<std::vector<EvaluatedLaunch>>(&result);
+  return launches != nullptr ? std::move(*launches) : std::vector<EvaluatedLaunch>{};
+}
+
 std::optional<EntryDims> find_dims(const Kernel& kernel) {
   const clang::FunctionDecl* entry = find_entry(kernel);
   if (entry == nullptr) {

@@ -70,6 +70,10 @@ struct EntryDims {
   std::vector<std::int64_t> at(std::int64_t size) const;
 };
 
+/// What the entry launches at a size; empty where that cannot be evaluated.
+std::vector<EvaluatedLaunch> launches_at(const Kernel& kernel, const EntryDims& dims,
+                                         std::int64_t size);
+
 /// Finds by evaluation which parameters may vary: as many as possible, the others have the value
 /// of one of the file's constants (a rank on which the entry insists). nullopt when nothing is
 /// launched either way.

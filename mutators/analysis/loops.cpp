@@ -4,6 +4,7 @@
 #include <map>
 
 #include <clang/AST/ASTContext.h>
+#include <clang/AST/Attr.h>
 #include <clang/AST/RecursiveASTVisitor.h>
 #include <clang/Basic/SourceManager.h>
 
@@ -56,6 +57,18 @@ private:
   std::map<std::string, int> named_;
 };
 
+/// The first of a loop and the pragmas before it.
+std::optional<unsigned> begin_of(const Kernel& kernel, const clang::Stmt& loop,
+                                 llvm::ArrayRef<const clang::Attr*> pragmas) {
+  const auto span = span_of(kernel, loop);
+  std::optional<unsigned> begin = span ? std::optional(span->begin) : std::nullopt;
+  for (const clang::Attr* pragma : pragmas) {
+    const auto line = pragma_line(kernel, *pragma);
+    begin = begin && line ? std::optional(std::min(*begin, line->begin)) : std::nullopt;
+  }
+  return begin;
+}
+
 } // namespace
 
 std::vector<DeviceLoop> device_loops(const Kernel& kernel) {
@@ -74,13 +87,14 @@ std::optional<std::int64_t> trip_count(const Kernel& kernel, const CountedLoop& 
 }
 
 std::optional<unsigned> begin_of(const Kernel& kernel, const DeviceLoop& loop) {
-  const auto span = span_of(kernel, *loop.counted.loop);
-  std::optional<unsigned> begin = span ? std::optional(span->begin) : std::nullopt;
-  for (const clang::Attr* pragma : loop.attributes) {
-    const auto line = pragma_line(kernel, *pragma);
-    begin = begin && line ? std::optional(std::min(*begin, line->begin)) : std::nullopt;
-  }
-  return begin;
+  return begin_of(kernel, *loop.counted.loop, loop.attributes);
+}
+
+std::optional<unsigned> begin_of(const Kernel& kernel, const clang::Stmt& loop) {
+  const auto* attributed = clang::dyn_cast<clang::AttributedStmt>(&loop);
+  return attributed == nullptr
+             ? begin_of(kernel, loop, {})
+             : begin_of(kernel, *attributed->getSubStmt(), attributed->getAttrs());
 }
 
 } // namespace evo

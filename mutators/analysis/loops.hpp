@@ -11,6 +11,7 @@
 namespace clang {
 class Attr;
 class FunctionDecl;
+class Stmt;
 } // namespace clang
 
 namespace evo {
@@ -31,5 +32,7 @@ std::optional<std::int64_t> trip_count(const Kernel& kernel, const CountedLoop& 
 
 /// Where the loop begins, with the pragmas before it; nullopt where one is not on a whole line.
 std::optional<unsigned> begin_of(const Kernel& kernel, const DeviceLoop& loop);
+/// The same for any loop, which may be an AttributedStmt.
+std::optional<unsigned> begin_of(const Kernel& kernel, const clang::Stmt& loop);
 
 } // namespace evo

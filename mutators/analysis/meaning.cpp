@@ -123,14 +123,6 @@ struct Growth {
   int sides_that_grow() const { return along(0) + along(1) + along(2); }
 };
 
-/// The launches of the entry when its size is `size`; empty where that cannot be evaluated.
-std::vector<EvaluatedLaunch> launches_at(const Kernel& kernel, const EntryDims& dims,
-                                         std::int64_t size) {
-  auto result = evaluate_launches(kernel, dims.at(size));
-  auto* launches = std::get_if<std::vector<EvaluatedLaunch>>(&result);
-  return launches != nullptr ? std::move(*launches) : std::vector<EvaluatedLaunch>{};
-}
-
 /// Which launch covers a matrix with the largest tiles.
 std::optional<std::size_t> largest_tiles(const std::vector<Growth>& growths) {
   const auto key = [&](std::size_t launch) {

@@ -315,13 +315,9 @@ using Launches = std::vector<EvaluatedLaunch>;
 /// The launches of one function; empty where that is not known.
 Launches launches_at(const Kernel& kernel, const EntryDims& dims,
                      const clang::FunctionDecl& function, std::int64_t size) {
-  auto result = evaluate_launches(kernel, dims.at(size));
-  auto* launches = std::get_if<Launches>(&result);
-  if (launches == nullptr) {
-    return {};
-  }
-  std::erase_if(*launches, [&](const auto& launch) { return launch.launch.kernel != &function; });
-  return std::move(*launches);
+  Launches launches = launches_at(kernel, dims, size);
+  std::erase_if(launches, [&](const auto& launch) { return launch.launch.kernel != &function; });
+  return launches;
 }
 
 /// Of the smallest problem that has a first and another last block wherever a large one has.

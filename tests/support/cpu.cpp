@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <map>
 #include <set>
@@ -142,6 +143,19 @@ std::string cpu_difference(const Problem& problem, const std::string& before,
     return difference.what();
   }
   return {};
+}
+
+std::vector<int> sizes_with_other_bits(const std::string& before, const std::string& after,
+                                       const std::vector<int>& sizes) {
+  std::vector<int> result;
+  for (const int size : sizes) {
+    const auto expected = run(lora(), before, size, Values::Reals, ThreadOrder::Shuffled);
+    const auto actual = run(lora(), after, size, Values::Reals, ThreadOrder::Shuffled);
+    if (std::memcmp(expected.data(), actual.data(), expected.size() * sizeof(float)) != 0) {
+      result.push_back(size);
+    }
+  }
+  return result;
 }
 
 } // namespace evo::test

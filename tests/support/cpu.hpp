@@ -29,4 +29,9 @@ std::filesystem::path cpu_library(const std::string& source);
 std::string cpu_difference(const Problem& problem, const std::string& before,
                            const std::string& after);
 
+/// Those of `sizes` at which two sources of the LoRA product give other bits, on reals and with
+/// threads in shuffled order; std::runtime_error says what a kernel did wrong.
+std::vector<int> sizes_with_other_bits(const std::string& before, const std::string& after,
+                                       const std::vector<int>& sizes);
+
 } // namespace evo::test

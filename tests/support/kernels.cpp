@@ -74,4 +74,19 @@ std::string apply(const Mutator& mutator, const std::string& source, const std::
   return Proposals(mutator, source).apply(label);
 }
 
+std::string replaced(std::string text, const std::string& what, const std::string& by) {
+  const std::size_t at = text.find(what);
+  if (at == std::string::npos) {
+    throw std::runtime_error("no '" + what + "' to replace");
+  }
+  return text.replace(at, what.size(), by);
+}
+
+std::string followed(std::string source, const Trail& trail) {
+  for (const auto& [mutator, label] : trail) {
+    source = apply(*mutator, source, label);
+  }
+  return source;
+}
+
 } // namespace evo::test

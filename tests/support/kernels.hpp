@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "mutators/kernel.hpp"
@@ -19,6 +20,9 @@ std::string read(const std::filesystem::path& file);
 Kernel parse(std::string source);
 
 bool parses(const std::string& source);
+
+/// With the first `what` replaced; std::runtime_error if there is none.
+std::string replaced(std::string text, const std::string& what, const std::string& by);
 
 /// What a mutator proposes for a source.
 class Proposals {
@@ -38,5 +42,10 @@ private:
 
 std::vector<std::string> labels(const Mutator& mutator, const std::string& source);
 std::string apply(const Mutator& mutator, const std::string& source, const std::string& label);
+
+using Trail = std::vector<std::pair<const Mutator*, std::string>>; // labels
+
+/// A source after rewrites, one on another.
+std::string followed(std::string source, const Trail& trail);
 
 } // namespace evo::test
