@@ -81,6 +81,13 @@ TEST(Meaning, FollowsVectors) {
            "else if (i < n) { y[i] = 2.0f * x[i] + x[0]; }");
   EXPECT_TRUE(same(twice, vectors));
   EXPECT_FALSE(same(twice, replaced(vectors, "v.z", "v.w")));
+  const std::string staged =
+      replaced(replaced(vectors, "const float4 v =", "float4 staged[2]; staged[i % 2] ="),
+               "*reinterpret_cast<float4 *>",
+               "const float4 v = staged[i % 2]; "
+               "*reinterpret_cast<float4 *>");
+  EXPECT_TRUE(same(twice, staged));
+  EXPECT_FALSE(same(twice, replaced(staged, "= staged[i % 2]", "= staged[0]")));
 }
 
 TEST(Meaning, TellsApartWhatDiffers) {

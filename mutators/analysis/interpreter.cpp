@@ -25,9 +25,14 @@ Value record_of(const Extent3& extent) {
   return record_of(extent.x, extent.y, extent.z);
 }
 
-/// The scalar or struct that a (nested) array is made of.
-const Layout& leaf(const Layout& layout) {
-  return layout.kind == Layout::Kind::Array ? leaf(*layout.element) : layout;
+/// Whether a struct is nothing but scalars of one size, as float4 is.
+bool is_vector(const Layout& layout) {
+  return layout.kind == Layout::Kind::Record && !layout.fields.empty() &&
+         std::ranges::all_of(layout.fields, [&](const auto& entry) {
+           const auto& [offset, field] = entry.second;
+           const auto count = static_cast<std::int64_t>(layout.fields.size());
+           return field->kind == Layout::Kind::Scalar && field->bytes * count == layout.bytes;
+         });
 }
 
 } // namespace
@@ -150,7 +155,7 @@ void Interpreter::bind_arguments(Frame& frame, const clang::FunctionDecl& functi
                                   .name = parameter.getNameAsString(),
                                   .decl = &parameter,
                                   .buffer = buffer->id,
-                                  .element_bytes = static_cast<int>(leaf(*layout).bytes)},
+                                  .element_bytes = unit_bytes(*layout)},
                                  limit != buffer_bytes_.end() ? limit->second : -1);
       value = Place{array, Ints(buffer->offset), layout};
     }
@@ -231,6 +236,14 @@ const Ring& Interpreter::ring(const Value& value, const clang::Stmt& where) cons
   unknown(where, why != nullptr ? why->reason : "this float is not followed");
 }
 
+int Interpreter::unit_bytes(const Layout& layout) const {
+  if (layout.kind == Layout::Kind::Array) {
+    return unit_bytes(*layout.element);
+  }
+  const bool scalars = memory_ != nullptr && is_vector(layout);
+  return static_cast<int>(scalars ? layout.fields.begin()->second.second->bytes : layout.bytes);
+}
+
 int Interpreter::array_of(Array array, std::int64_t bytes, int parent) {
   const bool global = array.space == Array::Space::Global && array.buffer >= 0;
   const auto key = global ? std::pair<const void*, int>(nullptr, array.buffer)
@@ -268,7 +281,7 @@ Place Interpreter::member_array(const Place& object, const clang::FieldDecl& fie
     id = array_of({.space = arrays_[object.array].space,
                    .name = arrays_[object.array].name + "." + field.getNameAsString(),
                    .decl = &field,
-                   .element_bytes = static_cast<int>(leaf(*layout).bytes)},
+                   .element_bytes = unit_bytes(*layout)},
                   records * bytes, object.array);
   }
   return {id, map(object.offset, [=](std::int64_t at) { return at / record_bytes * bytes; }),

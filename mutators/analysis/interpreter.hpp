@@ -140,6 +140,9 @@ private:
   Mask truth(const Value& value, const clang::Stmt& where) const;
   Value merged(const Value& ours, const Value& others) const;
   const Ring& ring(const Value& value, const clang::Stmt& where) const;
+  /// What the elements of an array are: its scalars or structs; where floats are followed, the
+  /// scalars of its vectors (float4).
+  int unit_bytes(const Layout& layout) const;
   int array_of(Array array, std::int64_t bytes, int parent = -1);
   void resize(int array, std::int64_t bytes);
   Place member_array(const Place& object, const clang::FieldDecl& field, const clang::Stmt& where);

@@ -236,15 +236,11 @@ Reference Interpreter::variable(const clang::VarDecl& declaration, const clang::
 
 Reference Interpreter::shared(const clang::VarDecl& declaration) {
   const LayoutPtr layout = layouts_.of(declaration);
-  const Layout* leaf = layout.get();
-  while (leaf->kind == Layout::Kind::Array) {
-    leaf = leaf->element.get();
-  }
   const bool dynamic = layout->kind == Layout::Kind::Array && layout->count < 0;
   const int array = array_of({.space = Array::Space::Shared,
                               .name = declaration.getNameAsString(),
                               .decl = &declaration,
-                              .element_bytes = static_cast<int>(leaf->bytes)},
+                              .element_bytes = unit_bytes(*layout)},
                              dynamic ? dynamic_shared_bytes_ : layout->bytes);
   return {nullptr, -1, Place{array, 0, layout}};
 }

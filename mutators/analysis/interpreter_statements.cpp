@@ -205,14 +205,10 @@ void Interpreter::declare_variable(const clang::VarDecl& variable, const clang::
 }
 
 void Interpreter::declare_array(const clang::VarDecl& variable, const LayoutPtr& layout) {
-  const Layout* leaf = layout.get();
-  while (leaf->kind == Layout::Kind::Array) {
-    leaf = leaf->element.get();
-  }
   const int array = array_of({.space = Array::Space::Local,
                               .name = variable.getNameAsString(),
                               .decl = &variable,
-                              .element_bytes = static_cast<int>(leaf->bytes)},
+                              .element_bytes = unit_bytes(*layout)},
                              layout->bytes);
   frames_.back().variables[&variable].refers = Reference{nullptr, -1, Place{array, 0, layout}};
   if (memory_ != nullptr) {
