@@ -21,7 +21,8 @@ std::vector<fs::path> path_folders() {
   return folders;
 }
 
-std::optional<fs::path> find_program(const std::string& name, const std::vector<fs::path>& folders) {
+std::optional<fs::path> find_program(const std::string& name,
+                                     const std::vector<fs::path>& folders) {
   for (const fs::path& folder : folders) {
     const fs::path file = folder / name;
     if (fs::is_regular_file(file) && access(file.c_str(), X_OK) == 0) {

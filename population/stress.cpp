@@ -7,6 +7,8 @@
 #include <utility>
 
 #include <fmt/core.h>
+#include <oneapi/tbb/parallel_for.h>
+#include <oneapi/tbb/task_arena.h>
 
 #include "fitness/problem.hpp"
 #include "mutators/rewrite.hpp"
@@ -20,9 +22,10 @@ constexpr int every = 10; // one of so many is replaced
 constexpr std::array sabotages{Sabotage::Crash, Sabotage::Trap, Sabotage::Hang};
 constexpr double most_loss = 0.15;
 constexpr double noise = 0.01;
+constexpr int wave_size = 32;
 constexpr int attempts_per_candidate = 20;
 
-/// Random walks from the seeds, no two alike.
+/// Random walks from the seeds, no two alike: waves of mutations, each of what is there before it.
 std::vector<Genome> breed(const StressSettings& settings, const std::vector<Genome>& seeds,
                           const Dialect& dialect) {
   std::vector<Genome> pool = seeds;
@@ -31,16 +34,24 @@ std::vector<Genome> breed(const StressSettings& settings, const std::vector<Geno
     seen.insert(seed.id);
   }
   const auto wanted = seeds.size() + static_cast<std::size_t>(settings.candidates);
-  for (int slot = 0; pool.size() < wanted; ++slot) {
-    if (slot == attempts_per_candidate * settings.candidates) {
+  for (int wave = 0; pool.size() < wanted; ++wave) {
+    if (wave * wave_size >= attempts_per_candidate * settings.candidates) {
       throw InputError(fmt::format("only {} different candidates can be bred from the seeds; ask "
                                    "for fewer with --candidates",
                                    pool.size() - seeds.size()));
     }
-    Random random = random_for(settings.seed, 1, slot);
-    Genome genome = mutate(pool[pick(random, pool.size())], dialect, random);
-    if (seen.insert(genome.id).second) {
-      pool.push_back(std::move(genome));
+    std::vector<Genome> children(wave_size);
+    oneapi::tbb::task_arena(settings.jobs).execute([&] {
+      oneapi::tbb::parallel_for(0, wave_size, [&](int slot) {
+        Random random = random_for(settings.seed, 1 + wave, slot);
+        children[static_cast<std::size_t>(slot)] =
+            mutate(pool[pick(random, pool.size())], dialect, random);
+      });
+    });
+    for (Genome& child : children) {
+      if (pool.size() < wanted && seen.insert(child.id).second) {
+        pool.push_back(std::move(child));
+      }
     }
   }
   return {pool.begin() + static_cast<std::ptrdiff_t>(seeds.size()), pool.end()};
