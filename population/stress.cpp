@@ -194,14 +194,21 @@ StressReport stress(const StressSettings& settings, const std::vector<Genome>& s
     throw InputError(
         fmt::format("--candidates must be at least {}, for every tenth is replaced", every));
   }
+  const auto start = Clock::now();
+  const auto done = [&](const char* what) {
+    settings.progress(fmt::format("{} after {:.0f} s", what, seconds_since(start)));
+  };
   const std::vector<Genome> candidates = breed(settings, seeds, dialect);
+  done("bred");
   BuildOnly builds(evaluator);
   Lenient judge(evaluator);
   judge_all(seeds, candidates, builds, settings.jobs, stop);
+  done("built");
 
   StressReport report;
   const Judged first = judge_all(seeds, candidates, judge, settings.jobs, stop);
   report.undisturbed = summarize(first, {});
+  done("judged undisturbed");
   const std::set<int> replaced = slots_to_replace(report.undisturbed);
 
   std::vector<Genome> disturbed = candidates;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <stop_token>
@@ -18,6 +19,7 @@ struct StressSettings {
   int candidates = 300; // every tenth is replaced, so at least 10
   std::uint64_t seed = 1;
   int jobs = 1;
+  std::function<void(const std::string&)> progress = [](const std::string&) {}; // a line per step
 };
 
 /// One pass over all candidates, seeds not counted.

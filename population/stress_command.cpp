@@ -1,4 +1,6 @@
 // stress: what crashing and hanging candidates cost a search.
+#include <string>
+
 #include <fmt/core.h>
 
 #include "population/backend.hpp"
@@ -13,9 +15,13 @@ int stress_command(const Options& options, int candidates) {
   const std::vector<Genome> seeds = load_seeds(problem, target_of(options));
   const Interruption interruption({});
   const OpenBackend backend = open_backend(options, problem, interruption.token(), many_candidates);
-  const StressReport report = stress(
-      {.candidates = candidates, .seed = options.search.seed, .jobs = options.search.jobs}, seeds,
-      {mutators(), backend.info.target}, problem.entry, *backend.evaluator, interruption.token());
+  const StressReport report =
+      stress({.candidates = candidates,
+              .seed = options.search.seed,
+              .jobs = options.search.jobs,
+              .progress = [](const std::string& line) { fmt::print(stderr, "{}\n", line); }},
+             seeds, {mutators(), backend.info.target}, problem.entry, *backend.evaluator,
+             interruption.token());
   if (const std::string reason = interruption.reason(); !reason.empty()) {
     fmt::print(stderr, "evo: stopped by {}\n", reason);
     return 1;

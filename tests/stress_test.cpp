@@ -70,8 +70,11 @@ std::vector<Genome> seeds() {
 }
 
 StressReport stressed(Fragile& world, int candidates) {
-  return stress({.candidates = candidates, .seed = 3, .jobs = 2}, seeds(), fake::dialect(),
-                "scale_it", world, {});
+  StressSettings settings;
+  settings.candidates = candidates;
+  settings.seed = 3;
+  settings.jobs = 2;
+  return stress(settings, seeds(), fake::dialect(), "scale_it", world, {});
 }
 
 TEST(Stress, ReplacesEveryTenthAndFindsTheSameWinner) {
