@@ -254,7 +254,9 @@ Genome sabotaged(const Genome& genome, Sabotage how, const std::string& entry) {
     kernel = "__global__ void disturb() { asm volatile(\"trap;\"); }\n\n";
     break;
   case Sabotage::Hang:
-    kernel = "__global__ void disturb() {\n  volatile int on = 1;\n  while (on) {\n  }\n}\n\n";
+    // The compiler ends a loop whose condition it can know, and this one the day the clock is 0.
+    kernel = "__global__ void disturb() {\n  long long now = 1;\n  while (now != 0) {\n"
+             "    asm volatile(\"mov.u64 %0, %%clock64;\" : \"=l\"(now));\n  }\n}\n\n";
     break;
   }
   Genome result{.id = {}, .seed = genome.seed, .trail = {}, .source = genome.source};

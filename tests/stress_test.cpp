@@ -56,7 +56,7 @@ public:
     if (contains("trap;")) {
       return fails(Verdict::LaunchError);
     }
-    if (contains("while (on)")) {
+    if (contains("while (now != 0)")) {
       std::this_thread::sleep_for(300ms);
       return fails(Verdict::Hang);
     }
@@ -118,7 +118,7 @@ TEST(Stress, RefusesWhatItCannotDo) {
 TEST(Sabotage, StandsAtTheBeginningOfTheEntry) {
   const std::string hanging = sabotaged(seeds()[0], Sabotage::Hang, "scale_it").source;
   EXPECT_THAT(hanging, HasSubstr("queue) {\n  disturb<<<1, 1, 0, queue>>>();\n  scale<<<"));
-  EXPECT_LT(hanging.find("while (on)"), hanging.find("extern \"C\" cudaError_t"));
+  EXPECT_LT(hanging.find("while (now != 0)"), hanging.find("extern \"C\" cudaError_t"));
   const Genome crashing = sabotaged(seeds()[0], Sabotage::Crash, "scale_it");
   EXPECT_THAT(crashing.source, HasSubstr("queue) {\n  *static_cast<volatile int *>(nullptr) = 0;"));
   EXPECT_NE(crashing.id, seeds()[0].id);
