@@ -16,6 +16,7 @@ const std::vector<const Mutator*>& mutators() {
       &load_fragments(),
       &vectorise_access(),
       &fold_low_rank(),
+      &remap_threads(),
       // end of mutators
       // clang-format on
   };

@@ -14,6 +14,7 @@ const Mutator& launch_bounds();
 const Mutator& load_fragments();
 const Mutator& vectorise_access();
 const Mutator& fold_low_rank();
+const Mutator& remap_threads();
 // end of mutators
 
 } // namespace evo

@@ -36,6 +36,7 @@
 #include "mutators/analysis/stage_model.hpp"
 #include "mutators/analysis/tile_accesses.hpp"
 #include "mutators/analysis/tile_storage.hpp"
+#include "mutators/constant_placement.hpp"
 #include "mutators/mutator.hpp"
 #include "mutators/names.hpp"
 #include "mutators/registry.hpp"
@@ -48,31 +49,6 @@ namespace {
 using clang::dyn_cast;
 
 constexpr std::array<std::int64_t, 4> amounts{0, 1, 4, 8};
-
-/// The constants at namespace scope that an expression mentions.
-class MentionedConstants : public clang::RecursiveASTVisitor<MentionedConstants> {
-public:
-  bool VisitDeclRefExpr(clang::DeclRefExpr* reference) {
-    const auto* variable = dyn_cast<clang::VarDecl>(reference->getDecl());
-    if (variable != nullptr && variable->isFileVarDecl()) {
-      found.push_back(variable);
-    }
-    return true;
-  }
-
-  std::vector<const clang::VarDecl*> found;
-};
-
-/// The lines of a declaration that has them for itself.
-std::optional<Span> lines_of(const Kernel& kernel, const clang::VarDecl& constant) {
-  auto span = span_of(kernel, constant.getSourceRange());
-  if (!span || line_begin(kernel, span->begin) != span->begin ||
-      kernel.source().compare(span->end, 2, ";\n") != 0) {
-    return std::nullopt;
-  }
-  span->end += 2;
-  return span;
-}
 
 /// A kernel's tile, and what can be done with it.
 class Relayout {
@@ -220,20 +196,12 @@ std::optional<std::vector<Edit>> Relayout::by_new_constant(std::int64_t amount) 
 std::optional<unsigned> Relayout::offset_for_constant() const {
   const clang::Decl& user =
       storage_.record == nullptr ? static_cast<const clang::Decl&>(function_) : *storage_.record;
-  MentionedConstants mentioned;
-  std::for_each(
-      tile_.written_extents.rbegin(), tile_.written_extents.rbegin() + 2,
-      [&](const clang::Expr* extent) { mentioned.TraverseStmt(const_cast<clang::Expr*>(extent)); });
-  std::ranges::copy(paddings_, std::back_inserter(mentioned.found));
-  std::optional<Span> latest;
-  for (const clang::VarDecl* constant : mentioned.found) {
-    const auto lines = lines_of(kernel_, *constant);
-    const bool visible = constant->getDeclContext()->Equals(user.getDeclContext());
-    if (lines && visible && (!latest || latest->begin < lines->begin)) {
-      latest = lines;
-    }
-  }
-  return latest ? std::optional(latest->end) : offset_before(kernel_, user);
+  std::vector<const clang::VarDecl*> mentioned = paddings_;
+  std::for_each(tile_.written_extents.rbegin(), tile_.written_extents.rbegin() + 2,
+                [&](const clang::Expr* extent) {
+                  std::ranges::copy(mentioned_constants(*extent), std::back_inserter(mentioned));
+                });
+  return offset_behind(kernel_, mentioned, user);
 }
 
 class RelayoutTile : public Mutator {

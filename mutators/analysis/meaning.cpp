@@ -17,6 +17,7 @@ namespace evo {
 namespace {
 
 constexpr std::int64_t step_limit = 50'000'000; // of one block
+constexpr std::int64_t slow = 144;              // a size of a matrix
 
 enum class Role { Input, Output, Workspace };
 
@@ -183,11 +184,20 @@ std::vector<std::vector<std::int64_t>> telling_dims(const Kernel& kernel) {
     return {};
   }
   constexpr std::int64_t widest_access = 16; // elements
-  constexpr std::int64_t slow = 144;
   if (*size >= slow) {
     return {dims->at(67), dims->at(80)};
   }
   return {dims->at(*size | 1), dims->at((*size / widest_access + 1) * widest_access)};
+}
+
+std::vector<std::vector<std::int64_t>> telling_dims_of_a_block(const Kernel& kernel) {
+  const auto dims = find_dims(kernel);
+  const auto size = dims ? telling_size(kernel, *dims) : std::nullopt;
+  if (!size) {
+    return {};
+  }
+  const std::int64_t whole = std::min(*size - 1, slow);
+  return {dims->at((whole / 2 + 1) | 1), dims->at(whole)};
 }
 
 bool same_meaning(const Kernel& before, const Kernel& after,

@@ -1,0 +1,159 @@
+#include "mutators/thread_block.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include <clang/AST/Decl.h>
+#include <clang/AST/Expr.h>
+#include <clang/AST/Stmt.h>
+
+#include "mutators/analysis/counted_loop.hpp"
+#include "mutators/analysis/footprint.hpp"
+#include "mutators/analysis/launches.hpp"
+
+namespace evo {
+namespace {
+
+using clang::dyn_cast;
+
+constexpr std::int64_t any_size = 259;
+
+/// The constant at namespace scope that an expression names; nullptr for any other.
+const clang::VarDecl* constant_named(const clang::Expr& expr) {
+  const auto* reference = dyn_cast<clang::DeclRefExpr>(expr.IgnoreUnlessSpelledInSource());
+  const auto* variable =
+      reference == nullptr ? nullptr : dyn_cast<clang::VarDecl>(reference->getDecl());
+  return variable != nullptr && variable->isConstexpr() && variable->isFileVarDecl() ? variable
+                                                                                     : nullptr;
+}
+
+std::vector<const clang::VarDecl*> const_integers(const clang::FunctionDecl& function) {
+  std::vector<const clang::VarDecl*> result;
+  for (const clang::Stmt* statement : function.getBody()->children()) {
+    const auto* definition = dyn_cast<clang::DeclStmt>(statement);
+    if (definition == nullptr) {
+      continue;
+    }
+    for (const clang::Decl* declaration : definition->decls()) {
+      const auto* variable = dyn_cast<clang::VarDecl>(declaration);
+      if (variable != nullptr && variable->hasInit() && variable->getType().isConstQualified() &&
+          variable->getType()->isIntegerType()) {
+        result.push_back(variable);
+      }
+    }
+  }
+  return result;
+}
+
+bool has_races(const Kernel& kernel, const std::vector<std::int64_t>& dims) {
+  const auto launches = evaluate_launches(kernel, dims);
+  const auto* list = std::get_if<std::vector<EvaluatedLaunch>>(&launches);
+  return list == nullptr || std::ranges::any_of(*list, [&](const EvaluatedLaunch& launch) {
+           Evaluator evaluator(kernel);
+           return std::holds_alternative<Failure>(footprint(evaluator, launch, {{0, 0, 0}}));
+         });
+}
+
+} // namespace
+
+std::vector<ThreadBlock> thread_blocks(const Kernel& kernel) {
+  const auto dims = find_dims(kernel);
+  std::vector<ThreadBlock> result;
+  std::map<const clang::FunctionDecl*, Extent3> blocks;
+  for (const EvaluatedLaunch& launch :
+       dims ? launches_at(kernel, *dims, any_size) : std::vector<EvaluatedLaunch>{}) {
+    const clang::FunctionDecl* function = launch.launch.kernel;
+    const auto [known, added] = blocks.emplace(function, launch.block);
+    if (known->second != launch.block) {
+      std::erase_if(result, [&](const ThreadBlock& block) { return block.function == function; });
+    } else if (added && launch.block.y == 1 && launch.block.z == 1) {
+      const clang::VarDecl* named = constant_named(*launch.launch.block);
+      result.push_back(
+          {.function = function,
+           .threads = launch.block.x,
+           .written = named != nullptr ? named->getNameAsString() : std::to_string(launch.block.x),
+           .named = named,
+           .locals = const_integers(*function)});
+    }
+  }
+  return result;
+}
+
+std::optional<std::vector<std::int64_t>>
+thread_values(Evaluator& evaluator, const ThreadBlock& block, const clang::Expr& expr) {
+  const Extent3 threads{static_cast<int>(block.threads), 1, 1};
+  const auto in_block = [&](Extent3 index) {
+    return evaluator.value(expr, {.kernel = block.function,
+                                  .grid = {8, 8, 1},
+                                  .block = threads,
+                                  .index = index,
+                                  .arguments = {}});
+  };
+  const auto first = in_block({0, 0, 0});
+  const auto later = in_block({5, 3, 0});
+  const auto* values = std::get_if<Ints>(&first);
+  const auto* others = std::get_if<Ints>(&later);
+  if (values == nullptr || others == nullptr) {
+    return std::nullopt;
+  }
+  std::vector<std::int64_t> result;
+  for (std::size_t thread = 0; thread < static_cast<std::size_t>(block.threads); ++thread) {
+    if ((*values)[thread] != (*others)[thread]) {
+      return std::nullopt;
+    }
+    result.push_back((*values)[thread]);
+  }
+  return result;
+}
+
+bool is_permutation(std::vector<std::int64_t> values) {
+  std::ranges::sort(values);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i] != static_cast<std::int64_t>(i)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::int64_t ThreadExchange::step(std::int64_t count) {
+  std::int64_t step = std::max<std::int64_t>(1, count * 3 / 8);
+  while (std::gcd(step, count) != 1) {
+    ++step;
+  }
+  return step;
+}
+
+const std::vector<std::variant<Meaning, Failure>>& ThreadExchange::before() {
+  if (before_.empty()) {
+    dims_ = telling_dims_of_a_block(kernel_);
+    for (const auto& dims : dims_) {
+      before_.push_back(meaning(kernel_, dims));
+    }
+  }
+  return before_;
+}
+
+bool ThreadExchange::keeps_outputs(const std::vector<Edit>& edits) {
+  const auto parsed = Kernel::parse(apply_edits(kernel_.source(), edits), kernel_.target());
+  const auto* after = std::get_if<Kernel>(&parsed);
+  const auto& before = this->before();
+  if (after == nullptr || before.empty() || has_races(*after, dims_.back())) {
+    return false;
+  }
+  for (std::size_t i = 0; i < dims_.size(); ++i) {
+    const auto* expected = std::get_if<Meaning>(&before[i]);
+    if (expected == nullptr || expected->outputs.empty()) {
+      return false;
+    }
+    const auto found = meaning(*after, dims_[i]);
+    const auto* same = std::get_if<Meaning>(&found);
+    if (same == nullptr || *same != *expected) {
+      return false;
+    }
+  }
+  return true;
+}
+
+} // namespace evo

@@ -1,0 +1,72 @@
+// The threads of a kernel's blocks, and the proof that it does not matter which of them computes
+// what.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "mutators/analysis/evaluator.hpp"
+#include "mutators/analysis/meaning.hpp"
+#include "mutators/kernel.hpp"
+#include "mutators/rewrite.hpp"
+
+namespace clang {
+class Expr;
+class FunctionDecl;
+class VarDecl;
+} // namespace clang
+
+namespace evo {
+
+/// A kernel whose launches all have the same one-dimensional block.
+struct ThreadBlock {
+  const clang::FunctionDecl* function = nullptr;
+  std::int64_t threads = 0;
+  std::string written;                       // their number: a constant's name, or the digits
+  const clang::VarDecl* named = nullptr;     // that constant
+  std::vector<const clang::VarDecl*> locals; // const integers defined outside loops and branches
+};
+
+/// In source order of the launches.
+std::vector<ThreadBlock> thread_blocks(const Kernel& kernel);
+
+/// The value of an integer expression in each thread of a block; nullopt where it is not known or
+/// not the same in every block.
+std::optional<std::vector<std::int64_t>>
+thread_values(Evaluator& evaluator, const ThreadBlock& block, const clang::Expr& expr);
+
+/// Whether these are the numbers from 0 on, each once.
+bool is_permutation(std::vector<std::int64_t> values);
+
+/// Proves that threads may take over each other's work: by running the kernel with all work moved
+/// on to other threads.
+///
+/// The argument: let x(r) be who computes output r (a thread, or one of its elements), and let all
+/// coordinates of outputs be computed from x in one place. Move everything on by a step that is
+/// coprime to the number of x: then every output is computed by another x, far away, and each x
+/// gets its turn. If all outputs are still the same polynomials of the inputs, an output's value
+/// depends on its coordinates alone and not on who computes it, so any other bijection of x to
+/// outputs will do as well, and needs no run of its own. Nor may a race show up: a value that a
+/// thread left for itself in shared memory, without a barrier, would be found by another one.
+class ThreadExchange {
+public:
+  explicit ThreadExchange(const Kernel& kernel) : kernel_(kernel) {}
+
+  /// Whether the kernel after `edits` leaves the same in its outputs, without races.
+  bool keeps_outputs(const std::vector<Edit>& edits);
+
+  /// A step coprime to `count`, far from 0 and from `count`; `count` is 2 or more.
+  static std::int64_t step(std::int64_t count);
+
+private:
+  const std::vector<std::variant<Meaning, Failure>>& before();
+
+  const Kernel& kernel_;
+  std::vector<std::vector<std::int64_t>> dims_;
+  std::vector<std::variant<Meaning, Failure>> before_;
+};
+
+} // namespace evo
