@@ -102,6 +102,15 @@ TEST(EvaluatorValue, FollowsAChangedConstantIntoExtentsAndSizes) {
   EXPECT_EQ(describe(Evaluator(kernel, half).value(x)), std::to_string(16 * (1 + 2 + 1) + 16 + 0));
 }
 
+TEST(EvaluatorValue, FollowsAChangedConstantIntoTheSizeOfAMembersRow) {
+  const Kernel kernel = parse("constexpr int n = 8;\n"
+                              "struct Tiles { float w[2][n][n + 1]; };\n"
+                              "constexpr int x = sizeof(Tiles::w[0]) + sizeof(Tiles::w[0][0]);\n");
+  const auto& x = *find<clang::VarDecl>(kernel, "x")->getInit();
+  const Assignment half{{find<clang::VarDecl>(kernel, "n"), 4}};
+  EXPECT_EQ(describe(Evaluator(kernel, half).value(x)), std::to_string(4 * 4 * 5 + 4 * 5));
+}
+
 TEST(EvaluatorValue, AgreesWithTheCompilerOnTheSeeds) {
   const Kernel kernel = parse(read(in_repository("seeds/lora/tiled.cu")));
   const auto* tiles = find<clang::CXXRecordDecl>(kernel, "GemmTiles");

@@ -184,6 +184,7 @@ private:
   Value uninitialised(clang::QualType type);
   Value followed_arithmetic(int opcode, const Value& left, const Value& right) const;
   Value followed_call(const std::string& name, const std::vector<Value>& arguments) const;
+  LayoutPtr layout_as_written(const clang::Expr& operand);
   Value size(const clang::UnaryExprOrTypeTraitExpr& expression);
   LayoutPtr pointee(const clang::CastExpr& expression);
   std::variant<std::monostate, Value, Reference> call(const clang::CallExpr& expression);

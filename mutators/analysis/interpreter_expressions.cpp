@@ -741,21 +741,31 @@ Value Interpreter::uninitialised(clang::QualType type) {
   return record;
 }
 
+/// Of what an operand of sizeof names, with the extents that its declaration writes.
+LayoutPtr Interpreter::layout_as_written(const clang::Expr& operand) {
+  const clang::Expr* inner = unwrapped(operand);
+  if (const auto* reference = clang::dyn_cast<clang::DeclRefExpr>(inner)) {
+    return layouts_.of(*reference->getDecl());
+  }
+  if (const auto* member = clang::dyn_cast<clang::MemberExpr>(inner)) {
+    return layouts_.of(*member->getMemberDecl());
+  }
+  if (const auto* subscript = clang::dyn_cast<clang::ArraySubscriptExpr>(inner)) {
+    const LayoutPtr array = layout_as_written(*subscript->getBase()->IgnoreParenImpCasts());
+    if (array->kind == Layout::Kind::Array) {
+      return array->element;
+    }
+  }
+  return layouts_.of(operand.getType());
+}
+
 Value Interpreter::size(const clang::UnaryExprOrTypeTraitExpr& expression) {
   if (expression.getKind() != clang::UETT_SizeOf && expression.getKind() != clang::UETT_AlignOf) {
     unknown(expression, "this trait is not followed");
   }
-  LayoutPtr layout;
-  if (expression.isArgumentType()) {
-    layout = layouts_.of(expression.getArgumentTypeInfo()->getTypeLoc());
-  } else {
-    const clang::Expr* argument = unwrapped(*expression.getArgumentExpr());
-    const auto* reference = clang::dyn_cast<clang::DeclRefExpr>(argument);
-    const auto* field = clang::dyn_cast<clang::MemberExpr>(argument);
-    layout = reference != nullptr ? layouts_.of(*reference->getDecl())
-             : field != nullptr   ? layouts_.of(*field->getMemberDecl())
-                                  : layouts_.of(argument->getType());
-  }
+  const LayoutPtr layout = expression.isArgumentType()
+                               ? layouts_.of(expression.getArgumentTypeInfo()->getTypeLoc())
+                               : layout_as_written(*expression.getArgumentExpr());
   return Ints(expression.getKind() == clang::UETT_SizeOf ? layout->bytes : layout->align);
 }
 
