@@ -15,8 +15,9 @@
 #include <clang/AST/RecursiveASTVisitor.h>
 
 #include "mutators/analysis/constants.hpp"
+#include "mutators/analysis/counted_loop.hpp"
+#include "mutators/analysis/counter_values.hpp"
 #include "mutators/analysis/expressions.hpp"
-#include "mutators/analysis/loops.hpp"
 #include "mutators/constant_placement.hpp"
 #include "mutators/names.hpp"
 #include "mutators/render.hpp"
@@ -26,9 +27,9 @@ namespace {
 
 using clang::dyn_cast;
 
-constexpr std::array<std::int64_t, 3> group_sizes{4, 2, 1};
+using Values = CounterValues::Values;
 
-using Values = std::set<std::int64_t>;
+constexpr std::array<std::int64_t, 3> group_sizes{4, 2, 1};
 
 /// const int thread_col = threadIdx.x % threads_n * thread_n: where a thread's part of a tile's
 /// rows or columns begins.
@@ -51,74 +52,6 @@ struct Site {
 struct Grouped {
   const clang::Expr* number = nullptr;
   const clang::Expr* stride = nullptr;
-};
-
-/// What an expression may be in all iterations of the loops around it: exact but for loops that
-/// depend on each other. Only of constants and counters of loops with constant bounds.
-class LoopValues {
-public:
-  LoopValues(const Kernel& kernel, const clang::FunctionDecl& function) : kernel_(kernel) {
-    for (const DeviceLoop& loop : device_loops(kernel)) {
-      const auto steps = trip_count(kernel, loop.counted);
-      if (loop.function != &function || !steps || *steps > most) {
-        continue;
-      }
-      const std::int64_t start = *constant_value(kernel, *loop.counted.start);
-      for (std::int64_t step = 0; step < *steps; ++step) {
-        counters_[loop.counted.counter].insert(start + step * loop.counted.step_value);
-      }
-    }
-  }
-
-  std::optional<Values> of(const clang::Expr& written) const {
-    if (const auto value = constant_value(kernel_, written)) {
-      return Values{*value};
-    }
-    const clang::Expr& expr = *written.IgnoreParenImpCasts();
-    if (const clang::VarDecl* variable = variable_of(&expr)) {
-      const auto counter = counters_.find(variable);
-      return counter == counters_.end() ? std::nullopt : std::optional(counter->second);
-    }
-    const auto* operation = dyn_cast<clang::BinaryOperator>(&expr);
-    const auto left = operation != nullptr ? of(*operation->getLHS()) : std::nullopt;
-    const auto right = left ? of(*operation->getRHS()) : std::nullopt;
-    return right ? combined(operation->getOpcode(), *left, *right) : std::nullopt;
-  }
-
-private:
-  static constexpr std::int64_t most = 256;
-
-  static std::optional<Values> combined(int opcode, const Values& left, const Values& right) {
-    const bool divides = opcode == clang::BO_Div || opcode == clang::BO_Rem;
-    if (divides && right.contains(0)) {
-      return std::nullopt;
-    }
-    Values result;
-    for (const std::int64_t a : left) {
-      for (const std::int64_t b : right) {
-        switch (opcode) {
-        case clang::BO_Add:
-          result.insert(a + b);
-          break;
-        case clang::BO_Mul:
-          result.insert(a * b);
-          break;
-        case clang::BO_Div:
-          result.insert(a / b);
-          break;
-        case clang::BO_Rem:
-          result.insert(a % b);
-          break;
-        default:
-          return std::nullopt;
-        }
-      }
-    }
-    return static_cast<std::int64_t>(result.size()) <= most ? std::optional(result) : std::nullopt;
-  }
-
-  const Kernel& kernel_;
-  std::map<const clang::VarDecl*, Values> counters_;
 };
 
 class Uses : public clang::RecursiveASTVisitor<Uses> {
@@ -180,7 +113,7 @@ const clang::VarDecl* defined_by(const Kernel& kernel, const clang::Expr& initia
 /// One coordinate's rewrites.
 class Interleaving {
 public:
-  Interleaving(const Kernel& kernel, const ThreadBlock& block, const LoopValues& values,
+  Interleaving(const Kernel& kernel, const ThreadBlock& block, const CounterValues& values,
                const Coordinate& coordinate, ThreadExchange& exchange)
       : kernel_(kernel), block_(block), values_(values), coordinate_(coordinate),
         exchange_(exchange) {}
@@ -237,7 +170,7 @@ private:
     std::int64_t result = 1;
     for (const Values& values : numbers) {
       result = std::max(result, std::accumulate(values.begin(), values.end(), whole,
-                                                std::gcd<std::int64_t, std::int64_t>));
+                                                [](auto a, auto b) { return std::gcd(a, b); }));
     }
     return result;
   }
@@ -302,10 +235,9 @@ private:
     return edits;
   }
 
-  /// Moves every group on around the tile, in which a thread has `whole` elements.
+  /// Moves groups of `together` elements on in the tile, in which a thread has `whole` elements.
   bool may_exchange(std::int64_t together, std::int64_t whole) {
-    const std::int64_t tile = coordinate_.positions * whole;
-    const std::string step = std::to_string(ThreadExchange::step(tile / together) * together);
+    const std::string size = std::to_string(together);
     const auto edits = with_elements([&](const Site& site, const std::string& element) {
       const auto grouped = as_grouped(site);
       const std::string begin =
@@ -313,8 +245,11 @@ private:
           (grouped ? " + " + text(*grouped->number) + " / " + text(*coordinate_.factor) + " * " +
                          text(*grouped->stride)
                    : "");
-      return "((" + begin + " + " + element + " + " + step + ") % " + std::to_string(tile) +
-             " - (" + begin + "))";
+      const std::string place = "(" + begin + " + " + element + ")";
+      return "(" +
+             ThreadExchange::moved_on(place + " / " + size,
+                                      coordinate_.positions * whole / together) +
+             " * " + size + " + " + place + " % " + size + " - (" + begin + "))";
     });
     return edits && exchange_.keeps_outputs(*edits);
   }
@@ -328,7 +263,10 @@ private:
 
   std::optional<Grouped> as_grouped(const Site& site) const {
     const clang::Expr* number = over_group(*site.element, clang::BO_Rem);
-    for (const clang::Expr* summand : number != nullptr ? site.summands : no_summands) {
+    if (number == nullptr) {
+      return std::nullopt;
+    }
+    for (const clang::Expr* summand : site.summands) {
       const auto* product = dyn_cast<clang::BinaryOperator>(summand);
       const bool scales = product != nullptr && product->getOpcode() == clang::BO_Mul;
       const clang::Expr* divided = scales ? over_group(*product->getLHS(), clang::BO_Div) : nullptr;
@@ -351,7 +289,7 @@ private:
   std::vector<Rewrite> regrouped() {
     std::vector<Values> numbers;
     for (const Site& site : sites_) {
-      numbers.push_back(values_.of(*as_grouped(site)->number).value_or(Values{0}));
+      numbers.push_back(*values_.of(*as_grouped(site)->number));
     }
     const std::int64_t together = widest_step(numbers, 0);
     std::int64_t whole = 0;
@@ -389,11 +327,9 @@ private:
     });
   }
 
-  inline static const std::vector<const clang::Expr*> no_summands;
-
   const Kernel& kernel_;
   const ThreadBlock& block_;
-  const LoopValues& values_;
+  const CounterValues& values_;
   const Coordinate& coordinate_;
   ThreadExchange& exchange_;
   std::vector<Site> sites_;
@@ -461,7 +397,7 @@ std::optional<Coordinate> coordinate(const Kernel& kernel, const ThreadBlock& bl
 
 std::vector<Rewrite> interleavings(const Kernel& kernel, const ThreadBlock& block,
                                    ThreadExchange& exchange) {
-  const LoopValues values(kernel, *block.function);
+  const CounterValues values(kernel, *block.function);
   std::vector<Rewrite> result;
   for (const clang::VarDecl* local : block.locals) {
     if (const auto found = coordinate(kernel, block, *local)) {

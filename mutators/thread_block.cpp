@@ -117,12 +117,23 @@ bool is_permutation(std::vector<std::int64_t> values) {
   return true;
 }
 
-std::int64_t ThreadExchange::step(std::int64_t count) {
+// x -> (x * multiplier + step) % count is one cycle if the multiplier less one is a multiple of all
+// prime factors of count, and of 4 if count is, and the step is coprime to count (Hull and Dobell).
+std::string ThreadExchange::moved_on(const std::string& number, std::int64_t count) {
   std::int64_t step = std::max<std::int64_t>(1, count * 3 / 8);
   while (std::gcd(step, count) != 1) {
     ++step;
   }
-  return step;
+  std::int64_t primes = count % 4 == 0 ? 2 : 1;
+  std::int64_t rest = count;
+  for (std::int64_t prime = 2; rest > 1; ++prime) {
+    primes *= rest % prime == 0 ? prime : 1;
+    while (rest % prime == 0) {
+      rest /= prime;
+    }
+  }
+  return "((" + number + ") * " + std::to_string(primes % count + 1) + " + " +
+         std::to_string(step) + ") % " + std::to_string(count);
 }
 
 const std::vector<std::variant<Meaning, Failure>>& ThreadExchange::before() {

@@ -44,13 +44,14 @@ bool is_permutation(std::vector<std::int64_t> values);
 /// Proves that threads may take over each other's work: by running the kernel with all work moved
 /// on to other threads.
 ///
-/// The argument: let x(r) be who computes output r (a thread, or one of its elements), and let all
-/// coordinates of outputs be computed from x in one place. Move everything on by a step that is
-/// coprime to the number of x: then every output is computed by another x, far away, and each x
-/// gets its turn. If all outputs are still the same polynomials of the inputs, an output's value
-/// depends on its coordinates alone and not on who computes it, so any other bijection of x to
-/// outputs will do as well, and needs no run of its own. Nor may a race show up: a value that a
-/// thread left for itself in shared memory, without a barrier, would be found by another one.
+/// The argument: let x(r) be who computes output r (a thread, or a group of its elements), and let
+/// the kernel know r by its coordinates alone, computed from x in one place. Move everything on by
+/// a step that is one cycle through all x and leaves no two neighbours side by side: every output
+/// is computed by another x. If all outputs are still the same polynomials of the inputs, what is
+/// done for an output depends on its coordinates and not on who does it, for a difference between
+/// any two x would show somewhere on the cycle; so any other bijection of x to outputs will do as
+/// well, and needs no run of its own. Nor may a race show up: a value that a thread left for itself
+/// in shared memory, without a barrier, would be found by another one.
 class ThreadExchange {
 public:
   explicit ThreadExchange(const Kernel& kernel) : kernel_(kernel) {}
@@ -58,8 +59,8 @@ public:
   /// Whether the kernel after `edits` leaves the same in its outputs, without races.
   bool keeps_outputs(const std::vector<Edit>& edits);
 
-  /// A step coprime to `count`, far from 0 and from `count`; `count` is 2 or more.
-  static std::int64_t step(std::int64_t count);
+  /// The number, below `count`, that the step puts in the place of another one.
+  static std::string moved_on(const std::string& number, std::int64_t count);
 
 private:
   const std::vector<std::variant<Meaning, Failure>>& before();

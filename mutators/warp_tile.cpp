@@ -197,13 +197,9 @@ private:
   }
 
   bool may_exchange(const Grid& grid) const {
-    const auto edits = with_threads(grid, moved_on("threadIdx.x"));
+    const auto edits =
+        with_threads(grid, "(" + ThreadExchange::moved_on("threadIdx.x", block_.threads) + ")");
     return edits && exchange_.keeps_outputs(*edits);
-  }
-
-  std::string moved_on(const std::string& number) const {
-    return "((" + number + " + " + std::to_string(ThreadExchange::step(block_.threads)) + ") % " +
-           std::to_string(block_.threads) + ")";
   }
 
   // Numbered already
@@ -260,8 +256,9 @@ private:
 
   bool may_exchange(const clang::VarDecl& number) const {
     const auto span = span_of(kernel_, number.getInit()->getSourceRange());
-    return span && exchange_.keeps_outputs({{span->begin, span->length(),
-                                             moved_on("(" + render(kernel_, *span) + ")")}});
+    return span && exchange_.keeps_outputs(
+                       {{span->begin, span->length(),
+                         ThreadExchange::moved_on(render(kernel_, *span), block_.threads)}});
   }
 
   const Kernel& kernel_;

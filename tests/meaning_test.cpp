@@ -167,6 +167,12 @@ TEST(TellingDims, CoverSeveralBlocksOfTheLargestTile) {
   EXPECT_THAT(telling_dims(parse("#include <cuda_runtime.h>\n")), IsEmpty());
 }
 
+TEST(TellingDims, OfABlockAreOneTileCutShortAndWhole) {
+  EXPECT_EQ(telling_dims_of_a_block(parse(seed("tiled.cu"))), (Dims{{33, 16}, {64, 16}}));
+  const std::string wide = replaced(seed("tiled.cu"), "block_n = 64", "block_n = 512");
+  EXPECT_EQ(telling_dims_of_a_block(parse(wide)), (Dims{{73, 16}, {144, 16}}));
+}
+
 TEST(Lora, SeedsMeanTheSame) {
   EXPECT_TRUE(same_meaning(parse(seed("naive.cu")), parse(seed("tiled.cu"))));
 }

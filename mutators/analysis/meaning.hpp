@@ -34,9 +34,9 @@ std::variant<Meaning, Failure> meaning(const Kernel& kernel, const std::vector<s
 /// several would take long. Empty where nothing is launched.
 std::vector<std::vector<std::int64_t>> telling_dims(const Kernel& kernel);
 
-/// The same, several times cheaper, for kernels that differ only in what each thread of a block does,
-/// in any block alike: the matrix is one tile, at the first size cut short on both sides, at the
-/// second whole (of tiles wider than 144 a corner).
+/// The same, several times cheaper, for kernels that differ only in what each thread of a block
+/// does, in any block alike: the matrix is one tile, at the first size cut short on both sides, at
+/// the second whole (of tiles wider than 144 a corner).
 std::vector<std::vector<std::int64_t>> telling_dims_of_a_block(const Kernel& kernel);
 
 /// Whether two kernels with one signature leave the same in their outputs under each of `dims`. Of
