@@ -17,6 +17,7 @@ const std::vector<const Mutator*>& mutators() {
       &vectorise_access(),
       &fold_low_rank(),
       &remap_threads(),
+      &tile_reduction(),
       // end of mutators
       // clang-format on
   };

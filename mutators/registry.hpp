@@ -15,6 +15,7 @@ const Mutator& load_fragments();
 const Mutator& vectorise_access();
 const Mutator& fold_low_rank();
 const Mutator& remap_threads();
+const Mutator& tile_reduction();
 // end of mutators
 
 } // namespace evo

@@ -25,6 +25,8 @@ public:
   /// A kernel, with the comment lines right above it.
   void function(const clang::FunctionDecl& function);
   void statement(const clang::Stmt& statement);
+  /// What another edit replaces.
+  void replaced(Span span) { removed_.push_back(span); }
   /// The constants at namespace scope, other than `needed`, that are named by nothing but what was
   /// removed until now.
   void unneeded_constants(const std::set<const clang::ValueDecl*>& needed);

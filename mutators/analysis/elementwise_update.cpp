@@ -53,11 +53,17 @@ private:
                             [&](const ElementRead& read) { return read.element == bare; })) {
       return Part::Element;
     }
-    if (same_expression(kernel_, bare, update_.row())) {
+    if (is(*bare, *update_.row())) {
       return Part::Row;
     }
-    return same_expression(kernel_, bare, update_.column()) ? std::optional(Part::Column)
-                                                            : std::nullopt;
+    return is(*bare, *update_.column()) ? std::optional(Part::Column) : std::nullopt;
+  }
+
+  /// Whether an expression is a coordinate, under its name or written out.
+  bool is(const clang::Expr& expr, const clang::Expr& coordinate) const {
+    return same_expression(kernel_, &expr, &coordinate) ||
+           (same_expression(kernel_, &definition_of(expr), &definition_of(coordinate)) &&
+            !constant_value(kernel_, definition_of(coordinate)));
   }
 
   const Kernel& kernel_;
@@ -175,10 +181,59 @@ bool depends_on_thread(const Kernel& kernel, const ElementwiseUpdate& update) {
   return identity.found;
 }
 
+/// The same for a condition, with the definitions of what it names.
+bool depends_on_thread(const Kernel& kernel, const ElementwiseUpdate& update,
+                       const clang::Expr& condition) {
+  ThreadIdentity identity(kernel.ast().getSourceManager());
+  std::set<const clang::ValueDecl*> seen;
+  const std::function<void(const clang::Expr&)> look = [&](const clang::Expr& expr) {
+    visit(kernel, update, expr, {.use = [&](const clang::DeclRefExpr& use) {
+            identity.note(use);
+            const auto* variable = dyn_cast<clang::VarDecl>(use.getDecl());
+            if (variable != nullptr && variable->isLocalVarDecl() && variable->hasInit() &&
+                seen.insert(variable).second) {
+              look(*variable->getInit());
+            }
+          }});
+  };
+  look(condition);
+  return identity.found;
+}
+
 bool changes_a_parameter(const clang::FunctionDecl& function) {
   return std::ranges::any_of(function.parameters(), [&](const clang::ParmVarDecl* parameter) {
     return may_change(*function.getBody(), *parameter);
   });
+}
+
+/// One store of one element, in no loop, with all statements before it.
+std::optional<ElementwiseUpdate> elementwise(const Kernel& kernel,
+                                             const clang::FunctionDecl& function,
+                                             const clang::ParmVarDecl& array) {
+  const auto accesses = element_accesses(kernel, function, array);
+  if (!accesses || accesses->stores.size() != 1 || changes_a_parameter(function)) {
+    return std::nullopt;
+  }
+  ElementwiseUpdate update{&function, &array, accesses->stores.front(), accesses->reads, {}};
+  const bool same_element = std::ranges::all_of(update.reads, [&](const ElementRead& read) {
+    return same_index(kernel, read.index, update.store.index);
+  });
+  if (!same_element || !update.store.loops.empty() || update.store.index.column.size() != 1 ||
+      !touches_only_its_element(update)) {
+    return std::nullopt;
+  }
+  auto statements = statements_before(update);
+  if (!statements) {
+    return std::nullopt;
+  }
+  update.statements = std::move(*statements);
+  return update;
+}
+
+/// Without what nothing needs; nullopt where the rest depends on the thread.
+std::optional<ElementwiseUpdate> completed(const Kernel& kernel, ElementwiseUpdate update) {
+  drop_unneeded(kernel, update);
+  return depends_on_thread(kernel, update) ? std::nullopt : std::optional(std::move(update));
 }
 
 } // namespace
@@ -201,26 +256,25 @@ void visit(const Kernel& kernel, const ElementwiseUpdate& update, const UpdateVi
 std::optional<ElementwiseUpdate> elementwise_update(const Kernel& kernel,
                                                     const clang::FunctionDecl& function,
                                                     const clang::ParmVarDecl& array) {
-  const auto accesses = element_accesses(kernel, function, array);
-  if (!accesses || accesses->stores.size() != 1 || changes_a_parameter(function)) {
+  auto update = elementwise(kernel, function, array);
+  const bool updates =
+      update && (update->store.assignment->isCompoundAssignmentOp() || !update->reads.empty());
+  return updates ? completed(kernel, std::move(*update)) : std::nullopt;
+}
+
+std::optional<ElementwiseUpdate> elementwise_store(const Kernel& kernel,
+                                                   const clang::FunctionDecl& function,
+                                                   const clang::ParmVarDecl& array) {
+  auto store = elementwise(kernel, function, array);
+  if (!store) {
     return std::nullopt;
   }
-  ElementwiseUpdate update{&function, &array, accesses->stores.front(), accesses->reads, {}};
-  const bool same_element = std::ranges::all_of(update.reads, [&](const ElementRead& read) {
-    return same_index(kernel, read.index, update.store.index);
+  std::vector<Condition> conditions = conjuncts(store->store.conditions);
+  std::erase_if(conditions, [&](const Condition& condition) {
+    return depends_on_thread(kernel, *store, *condition.expression);
   });
-  const bool updates = update.store.assignment->isCompoundAssignmentOp() || !update.reads.empty();
-  if (!same_element || !updates || !update.store.loops.empty() ||
-      update.store.index.column.size() != 1 || !touches_only_its_element(update)) {
-    return std::nullopt;
-  }
-  auto statements = statements_before(update);
-  if (!statements) {
-    return std::nullopt;
-  }
-  update.statements = std::move(*statements);
-  drop_unneeded(kernel, update);
-  return depends_on_thread(kernel, update) ? std::nullopt : std::optional(std::move(update));
+  store->store.conditions = std::move(conditions);
+  return completed(kernel, std::move(*store));
 }
 
 } // namespace evo

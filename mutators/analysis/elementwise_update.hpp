@@ -33,9 +33,17 @@ struct ElementwiseUpdate {
   const clang::Expr* column() const { return store.index.column.front(); }
 };
 
+/// nullopt unless the kernel is one.
 std::optional<ElementwiseUpdate> elementwise_update(const Kernel& kernel,
                                                     const clang::FunctionDecl& function,
                                                     const clang::ParmVarDecl& array);
+
+/// The same for a kernel that may store its element without looking at the old value. Conditions of
+/// the store that depend on the thread otherwise are left out: which elements are stored is for
+/// stored_elements() to tell.
+std::optional<ElementwiseUpdate> elementwise_store(const Kernel& kernel,
+                                                   const clang::FunctionDecl& function,
+                                                   const clang::ParmVarDecl& array);
 
 /// What stands in for what when the update's code runs elsewhere.
 enum class Part { Row, Column, Element };

@@ -25,6 +25,16 @@ const clang::VarDecl* variable_of(const clang::Expr* expr) {
   return reference == nullptr ? nullptr : llvm::dyn_cast<clang::VarDecl>(reference->getDecl());
 }
 
+const clang::Expr& definition_of(const clang::Expr& expr) {
+  const clang::Expr& bare = *expr.IgnoreParenImpCasts();
+  const auto* reference = llvm::dyn_cast<clang::DeclRefExpr>(&bare);
+  const auto* variable =
+      reference == nullptr ? nullptr : llvm::dyn_cast<clang::VarDecl>(reference->getDecl());
+  const bool followed = variable != nullptr && variable->isLocalVarDecl() && variable->hasInit() &&
+                        variable->getType().isConstQualified();
+  return followed ? definition_of(*variable->getInit()) : bare;
+}
+
 bool contains(const clang::Stmt& outer, const clang::Stmt& inner) {
   return &outer == &inner || std::ranges::any_of(outer.children(), [&](const clang::Stmt* child) {
     return child != nullptr && contains(*child, inner);

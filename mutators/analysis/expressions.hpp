@@ -18,6 +18,10 @@ bool same_expression(const Kernel& kernel, const clang::Expr* a, const clang::Ex
 /// The variable that an expression names, apart from parentheses and casts; nullptr for any other.
 const clang::VarDecl* variable_of(const clang::Expr* expr);
 
+/// What a const local variable is initialised with, followed as far as that leads; any other
+/// expression itself, without parentheses and implicit casts.
+const clang::Expr& definition_of(const clang::Expr& expr);
+
 /// Whether `inner` stands somewhere in `outer`, or is it.
 bool contains(const clang::Stmt& outer, const clang::Stmt& inner);
 
