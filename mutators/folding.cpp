@@ -70,7 +70,7 @@ public:
     removal_.function(*low_rank_.project->kernel);
     removal_.statement(*low_rank_.project->call);
     removal_.statement(*low_rank_.update->call);
-    removal_.unneeded_constants({});
+    removal_.unneeded_declarations({});
     edits_.insert(edits_.end(), removal_.edits().begin(), removal_.edits().end());
     sort_edits(edits_);
     return std::move(edits_);

@@ -38,7 +38,7 @@ public:
     move_launches();
     removal_.function(*fusion_.update.kernel);
     removal_.statement(*fusion_.consumer->call);
-    removal_.unneeded_constants(used_by_update());
+    removal_.unneeded_declarations(used_by_update());
     edits_.insert(edits_.end(), removal_.edits().begin(), removal_.edits().end());
     sort_edits(edits_);
     return std::move(edits_);

@@ -6,25 +6,31 @@
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/Attr.h>
 #include <clang/AST/Decl.h>
+#include <clang/AST/Expr.h>
 #include <clang/AST/Stmt.h>
 #include <clang/Basic/CharInfo.h>
 #include <clang/Basic/SourceManager.h>
 
+#include "mutators/analysis/expressions.hpp"
+#include "mutators/analysis/launches.hpp"
 #include "mutators/inline_update.hpp"
 
 namespace evo {
 namespace {
 
-std::vector<const clang::VarDecl*> constants_of(const Kernel& kernel) {
-  std::vector<const clang::VarDecl*> constants;
+/// Constants and structs, the last first: what names one stands behind it.
+std::vector<const clang::NamedDecl*> declarations_of(const Kernel& kernel) {
+  std::vector<const clang::NamedDecl*> found;
   for (const clang::Decl* decl : kernel.ast().getTranslationUnitDecl()->decls()) {
     const auto* variable = clang::dyn_cast<clang::VarDecl>(decl);
-    if (variable != nullptr && variable->isConstexpr() &&
-        kernel.ast().getSourceManager().isInMainFile(variable->getLocation())) {
-      constants.push_back(variable);
+    const auto* record = clang::dyn_cast<clang::RecordDecl>(decl);
+    const bool removable = (variable != nullptr && variable->isConstexpr()) ||
+                           (record != nullptr && record->isThisDeclarationADefinition());
+    if (removable && kernel.ast().getSourceManager().isInMainFile(decl->getLocation())) {
+      found.insert(found.begin(), clang::cast<clang::NamedDecl>(decl));
     }
   }
-  return constants;
+  return found;
 }
 
 /// Where a word stands in a text, comments and pragmas included.
@@ -61,21 +67,25 @@ Span whole(const Kernel& kernel, const clang::FunctionDecl& function) {
 
 void Removal::function(const clang::FunctionDecl& function) {
   lines(whole(kernel_, function), true);
+  for (const clang::CallExpr* call : attribute_calls(kernel_, function)) {
+    if (!clang::isa_and_nonnull<clang::CompoundStmt>(parent_of(kernel_, *call))) {
+      throw CannotWrite{};
+    }
+    statement(*call);
+  }
 }
 
 void Removal::statement(const clang::Stmt& statement) {
   lines(checked(span_of(kernel_, statement)), false);
 }
 
-void Removal::unneeded_constants(const std::set<const clang::ValueDecl*>& needed) {
-  const std::vector<Span> before = removed_;
-  const auto goes = [&](unsigned use) {
-    return std::ranges::any_of(before, [&](Span span) { return span.contains(use); });
-  };
-  for (const clang::VarDecl* constant : constants_of(kernel_)) {
-    const Span definition = checked(span_of(kernel_, constant->getSourceRange()));
-    const auto uses = occurrences(kernel_.source(), constant->getNameAsString());
-    const bool unneeded = std::ranges::any_of(uses, goes) && !needed.contains(constant) &&
+void Removal::unneeded_declarations(const std::set<const clang::ValueDecl*>& needed) {
+  const auto goes = [&](unsigned use) { return removes(use); };
+  for (const clang::NamedDecl* declaration : declarations_of(kernel_)) {
+    const Span definition = checked(span_of(kernel_, declaration->getSourceRange()));
+    const auto uses = occurrences(kernel_.source(), declaration->getNameAsString());
+    const bool unneeded = std::ranges::any_of(uses, goes) &&
+                          !needed.contains(clang::dyn_cast<clang::ValueDecl>(declaration)) &&
                           std::ranges::all_of(uses, [&](unsigned use) {
                             return definition.contains(use) || goes(use);
                           });

@@ -22,14 +22,14 @@ class Removal {
 public:
   explicit Removal(const Kernel& kernel) : kernel_(kernel) {}
 
-  /// A kernel, with the comment lines right above it.
+  /// A kernel, with the comment lines right above it and what sets its attributes.
   void function(const clang::FunctionDecl& function);
   void statement(const clang::Stmt& statement);
   /// What another edit replaces.
   void replaced(Span span) { removed_.push_back(span); }
-  /// The constants at namespace scope, other than `needed`, that are named by nothing but what was
-  /// removed until now.
-  void unneeded_constants(const std::set<const clang::ValueDecl*>& needed);
+  /// The constants and structs at namespace scope, other than `needed`, that are named by nothing
+  /// but what was removed until now, or by each other.
+  void unneeded_declarations(const std::set<const clang::ValueDecl*>& needed);
 
   bool removes(unsigned offset) const;
   const std::vector<Edit>& edits() const { return edits_; }

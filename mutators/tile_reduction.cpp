@@ -25,7 +25,8 @@
 //   (analysis/plain_reduction.hpp). The threads store each element once: evaluated over whole
 //   launches of several sizes.
 // - The first thing that it does is a loop that adds up products of something that depends on the
-//   row and something that depends on the column.
+//   row and something that depends on the column. A short sum is left alone: fusing the kernel
+//   that has one is worth more (fuse_epilogue).
 // - Both files compute the same polynomials of their inputs (analysis/meaning.hpp), shown for one
 //   of the shapes; they differ by constants alone.
 // Every element stays one sum with k ascending, to which zeros are added at its end.
@@ -44,7 +45,7 @@
 namespace evo {
 namespace {
 
-constexpr std::int64_t few = 32; // rows that one tile holds
+constexpr std::int64_t few = 32; // rows that one tile holds, or terms that are no long sum
 
 /// The shapes to start from, the cheapest to evaluate first; reshape_tile walks on from there.
 std::vector<TileShape> shapes(const PlainReduction& reduction) {
@@ -75,6 +76,10 @@ std::string label(const PlainReduction& reduction, const TileShape& shape) {
          number(shape.thread_n) + " per thread";
 }
 
+bool is_long(const Kernel& kernel, const PlainReduction& reduction) {
+  return trip_count(kernel, reduction.loop.counted).value_or(few + 1) > few;
+}
+
 bool keeps_meaning(const Kernel& kernel, const std::vector<Edit>& edits) {
   const auto after = Kernel::parse(apply_edits(kernel.source(), edits), kernel.target());
   const auto* parsed = std::get_if<Kernel>(&after);
@@ -99,7 +104,9 @@ public:
     for (const PlainReduction& reduction : find_plain_reductions(kernel)) {
       std::vector<Rewrite> family;
       for (const TileShape& shape : shapes(reduction)) {
-        auto edits = fits(shape, kernel.target()) ? tile(kernel, reduction, shape) : std::nullopt;
+        auto edits = is_long(kernel, reduction) && fits(shape, kernel.target())
+                         ? tile(kernel, reduction, shape)
+                         : std::nullopt;
         if (edits) {
           family.push_back({label(reduction, shape), std::move(*edits)});
         }

@@ -64,7 +64,7 @@ private:
     if (const auto* bounds = code_.kernel->getAttr<clang::CUDALaunchBoundsAttr>()) {
       removal_.replaced(written_bounds(*bounds));
     }
-    removal_.unneeded_constants(mentioned());
+    removal_.unneeded_declarations(mentioned());
   }
 
   /// The constants that the new code names too.

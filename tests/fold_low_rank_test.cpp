@@ -32,6 +32,11 @@ bool takes_the_fold_away(const Mutator& mutator) {
   return &mutator == &fold_low_rank() || mutator.about().name == "fuse_epilogue";
 }
 
+/// The project and update kernels were all that it could tile.
+bool has_nothing_left(const Mutator& mutator) {
+  return takes_the_fold_away(mutator) || mutator.about().name == "tile_reduction";
+}
+
 TEST(FoldLowRank, AppliesAfterEveryOtherRewriteOfTheSeeds) {
   for (const char* name : {"naive.cu", "tiled.cu"}) {
     for (const Mutator* mutator : mutators()) {
@@ -45,10 +50,17 @@ TEST(FoldLowRank, AppliesAfterEveryOtherRewriteOfTheSeeds) {
   }
 }
 
+TEST(FoldLowRank, TakesTheTilesOfTheProjectionAway) {
+  const std::string tiled = apply(*find_mutator("tile_reduction"), seed("tiled.cu"),
+                                  "project/k tile 16x32x64, 2x2 per thread");
+  const std::string folded = apply(fold_low_rank(), tiled, "gemm/W fold update");
+  EXPECT_EQ(folded, apply(fold_low_rank(), seed("tiled.cu"), "gemm/W fold update"));
+}
+
 TEST(FoldLowRank, LeavesTheMultiplicationToEveryOtherRewrite) {
   const std::string folded = apply(fold_low_rank(), seed("tiled.cu"), "gemm/W fold update");
   for (const Mutator* mutator : mutators()) {
-    if (takes_the_fold_away(*mutator)) {
+    if (has_nothing_left(*mutator)) {
       EXPECT_THAT(labels(*mutator, folded), IsEmpty()) << mutator->about().name;
       continue;
     }

@@ -125,6 +125,10 @@ TEST(TileReduction, CoversAMatrixOfFewRowsWithTilesAsHigh) {
                     Not(Contains(HasSubstr("project/k tile 64x")))));
 }
 
+TEST(TileReduction, LeavesShortSumsToFusion) {
+  EXPECT_THAT(labels(tile_reduction(), seed("naive.cu")), Not(Contains(HasSubstr("update"))));
+}
+
 TEST(TileReduction, RecognisesTheSameInOtherForms) {
   for (const auto& [one, other] : std::vector<std::pair<std::string, std::string>>{
            {"sum += W[row * d + k] * X[k * d + col]",

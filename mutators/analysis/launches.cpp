@@ -30,6 +30,29 @@ std::vector<const clang::CUDAKernelCallExpr*> calls_in(const clang::FunctionDecl
   return collector.calls;
 }
 
+class AttributeCollector : public clang::RecursiveASTVisitor<AttributeCollector> {
+public:
+  explicit AttributeCollector(const clang::FunctionDecl& function) : function_(function) {}
+
+  bool VisitCallExpr(clang::CallExpr* call) {
+    const clang::FunctionDecl* callee = call->getDirectCallee();
+    const auto* target =
+        callee != nullptr && callee->getNameAsString() == "cudaFuncSetAttribute"
+            ? clang::dyn_cast<clang::DeclRefExpr>(call->getArg(0)->IgnoreParenCasts())
+            : nullptr;
+    if (target != nullptr &&
+        target->getDecl()->getCanonicalDecl() == function_.getCanonicalDecl()) {
+      calls.push_back(call);
+    }
+    return true;
+  }
+
+  std::vector<const clang::CallExpr*> calls;
+
+private:
+  const clang::FunctionDecl& function_;
+};
+
 class EntryCollector : public clang::RecursiveASTVisitor<EntryCollector> {
 public:
   bool VisitFunctionDecl(clang::FunctionDecl* function) {
@@ -201,6 +224,15 @@ std::vector<Launch> find_launches(const Kernel& kernel) {
   const bool complete =
       std::ranges::all_of(launches, [](const Launch& launch) { return launch.kernel != nullptr; });
   return complete ? launches : std::vector<Launch>{};
+}
+
+std::vector<const clang::CallExpr*> attribute_calls(const Kernel& kernel,
+                                                    const clang::FunctionDecl& function) {
+  AttributeCollector collector(function);
+  if (const clang::FunctionDecl* entry = find_entry(kernel)) {
+    collector.TraverseStmt(entry->getBody());
+  }
+  return collector.calls;
 }
 
 Block EvaluatedLaunch::block_at(Extent3 index) const {

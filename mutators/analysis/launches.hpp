@@ -11,6 +11,7 @@
 
 namespace clang {
 class CUDAKernelCallExpr;
+class CallExpr;
 class Expr;
 class FunctionDecl;
 } // namespace clang
@@ -41,6 +42,10 @@ const clang::FunctionDecl* workspace_function(const Kernel& kernel,
 /// without an entry. A launch whose kernel has no body in this file makes the list empty too: what
 /// is not seen whole is not seen.
 std::vector<Launch> find_launches(const Kernel& kernel);
+
+/// The entry's calls of cudaFuncSetAttribute for a kernel.
+std::vector<const clang::CallExpr*> attribute_calls(const Kernel& kernel,
+                                                    const clang::FunctionDecl& function);
 
 /// A launch as one call of the entry makes it.
 struct EvaluatedLaunch {

@@ -5,6 +5,8 @@
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/RecursiveASTVisitor.h>
 
+#include "mutators/analysis/launches.hpp"
+
 namespace evo {
 namespace {
 
@@ -53,8 +55,8 @@ std::optional<std::vector<Span>> references(const Kernel& kernel,
 
 bool is_used_once(const Kernel& kernel, const clang::FunctionDecl& function) {
   const auto uses = references(kernel, function);
-  return uses && uses->size() == 1 && function.getPreviousDecl() == nullptr &&
-         function.getMostRecentDecl() == &function;
+  return uses && uses->size() == 1 + attribute_calls(kernel, function).size() &&
+         function.getPreviousDecl() == nullptr && function.getMostRecentDecl() == &function;
 }
 
 } // namespace evo

@@ -19,7 +19,7 @@ namespace evo {
 std::optional<std::vector<Span>> references(const Kernel& kernel,
                                             const clang::ValueDecl& declaration);
 
-/// Whether the file names a function once, and declares it once.
+/// Whether the file declares a kernel once and names it once, apart from cudaFuncSetAttribute.
 bool is_used_once(const Kernel& kernel, const clang::FunctionDecl& function);
 
 } // namespace evo

@@ -151,23 +151,11 @@ bool follows_size(const Kernel& kernel, const clang::Expr* expr, const clang::Re
   return with(sum->getLHS(), sum->getRHS()) || with(sum->getRHS(), sum->getLHS());
 }
 
-/// Whether `statement` raises the kernel's limit to the struct's size.
-bool opts_in(const Kernel& kernel, const clang::Stmt* statement,
-             const clang::FunctionDecl* function, const clang::RecordDecl* record) {
-  if (statement == nullptr) {
-    return false;
-  }
-  const auto* call = dyn_cast<clang::CallExpr>(statement);
-  const clang::FunctionDecl* callee = call == nullptr ? nullptr : call->getDirectCallee();
-  if (callee != nullptr && callee->getDeclName().isIdentifier() &&
-      callee->getName() == "cudaFuncSetAttribute" && call->getNumArgs() == 3) {
-    const auto* target = dyn_cast<clang::DeclRefExpr>(call->getArg(0)->IgnoreParenCasts());
-    return target != nullptr &&
-           target->getDecl()->getCanonicalDecl() == function->getCanonicalDecl() &&
-           follows_size(kernel, call->getArg(2), record);
-  }
-  return std::ranges::any_of(statement->children(), [&](const clang::Stmt* child) {
-    return opts_in(kernel, child, function, record);
+/// Whether the entry raises the kernel's limit to the struct's size.
+bool opts_in(const Kernel& kernel, const clang::FunctionDecl& function,
+             const clang::RecordDecl* record) {
+  return std::ranges::any_of(attribute_calls(kernel, function), [&](const clang::CallExpr* call) {
+    return follows_size(kernel, call->getArg(2), record);
   });
 }
 
@@ -221,8 +209,7 @@ bool can_grow(const Kernel& kernel, const clang::FunctionDecl& function, const T
   });
   return !launches.empty() && follows &&
          storage.static_bytes + dynamic_bytes <= kernel.target().shared_bytes_per_block &&
-         (dynamic_bytes <= default_shared_bytes ||
-          opts_in(kernel, find_entry(kernel)->getBody(), &function, storage.record));
+         (dynamic_bytes <= default_shared_bytes || opts_in(kernel, function, storage.record));
 }
 
 bool can_double(const Kernel& kernel, const Stages& stages, const TileStorage& storage) {
