@@ -76,19 +76,25 @@ void Removal::function(const clang::FunctionDecl& function) {
 }
 
 void Removal::statement(const clang::Stmt& statement) {
-  lines(checked(span_of(kernel_, statement)), false);
+  statements_.push_back(checked(span_of(kernel_, statement)));
+  lines(statements_.back(), false);
 }
 
 void Removal::unneeded_declarations(const std::set<const clang::ValueDecl*>& needed) {
   const auto goes = [&](unsigned use) { return removes(use); };
+  const auto in_statement = [&](unsigned use) {
+    return std::ranges::any_of(statements_, [&](Span span) { return span.contains(use); });
+  };
   for (const clang::NamedDecl* declaration : declarations_of(kernel_)) {
     const Span definition = checked(span_of(kernel_, declaration->getSourceRange()));
     const auto uses = occurrences(kernel_.source(), declaration->getNameAsString());
-    const bool unneeded = std::ranges::any_of(uses, goes) &&
-                          !needed.contains(clang::dyn_cast<clang::ValueDecl>(declaration)) &&
-                          std::ranges::all_of(uses, [&](unsigned use) {
-                            return definition.contains(use) || goes(use);
-                          });
+    const bool is_struct = clang::isa<clang::RecordDecl>(declaration);
+    const bool concerned =
+        is_struct ? std::ranges::any_of(uses, in_statement) : std::ranges::any_of(uses, goes);
+    const bool unneeded =
+        concerned && !needed.contains(clang::dyn_cast<clang::ValueDecl>(declaration)) &&
+        std::ranges::all_of(uses,
+                            [&](unsigned use) { return definition.contains(use) || goes(use); });
     const std::size_t end = kernel_.source().find_first_not_of(" \t\n", definition.end);
     if (unneeded && kernel_.source()[end] == ';') { // not one of several declared together
       lines({definition.begin, static_cast<unsigned>(end) + 1}, false);

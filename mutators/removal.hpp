@@ -27,8 +27,8 @@ public:
   void statement(const clang::Stmt& statement);
   /// What another edit replaces.
   void replaced(Span span) { removed_.push_back(span); }
-  /// The constants and structs at namespace scope, other than `needed`, that are named by nothing
-  /// but what was removed until now, or by each other.
+  /// The constants at namespace scope, other than `needed`, and the structs that a removed launch
+  /// was as large as, where nothing names them but what was removed until now, or each other.
   void unneeded_declarations(const std::set<const clang::ValueDecl*>& needed);
 
   bool removes(unsigned offset) const;
@@ -39,6 +39,7 @@ private:
 
   const Kernel& kernel_;
   std::vector<Span> removed_;
+  std::vector<Span> statements_; // of these
   std::vector<Edit> edits_;
 };
 

@@ -1,4 +1,4 @@
-// Reshapes a tile: halves or doubles a block, thread or k tile, or two of them together, by the
+// Reshapes a tile: halves or doubles a block, thread or k tile, or some of them together, by the
 // constants that say so. The launch, the shared arrays and the derived constants follow, because
 // they are written in terms of these constants.
 //
@@ -21,8 +21,9 @@
 //
 // Expected gain: a larger block tile rereads its inputs less often, a larger thread tile does more
 // arithmetic per shared-memory load, a larger k tile meets fewer barriers; smaller ones fit more
-// blocks on a multiprocessor. Two constants change together where one alone would pass through a
-// thread count that nobody wants: block_m and thread_m, block_m against block_n.
+// blocks on a multiprocessor. Constants change together where one alone would pass through a thread
+// count that nobody wants: block_m and thread_m, block_m against block_n, or a block with its
+// thread tile along both sides.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -127,6 +128,7 @@ public:
         propose_pairs(tiles[i], tiles[j], result);
       }
     }
+    propose_both_sides(result);
     return result;
   }
 
@@ -217,6 +219,31 @@ private:
             alike ? same_way || keeps_threads(choice) : divides(a, b) && keeps_threads(choice);
         if (together) {
           propose(choice, result);
+        }
+        if (together && !alike) {
+          sides_.push_back(choice);
+        }
+      }
+    }
+  }
+
+  /// A block tile with its thread tile, along both sides of the matrix at once: the step to a
+  /// larger or smaller tile of the same shape.
+  void propose_both_sides(std::vector<Rewrite>& result) {
+    const auto grows = [](const Choice& side) {
+      return side.front().second > side.front().first->constant.value;
+    };
+    const auto shares = [](const Choice& one, const Choice& other) {
+      return std::ranges::find_first_of(one, other, {}, &Choice::value_type::first,
+                                        &Choice::value_type::first) != one.end();
+    };
+    for (std::size_t i = 0; i < sides_.size(); ++i) {
+      for (std::size_t j = i + 1; j < sides_.size(); ++j) {
+        if (grows(sides_[i]) == grows(sides_[j]) && !shares(sides_[i], sides_[j]) &&
+            sides_[i].front().first->kernel == sides_[j].front().first->kernel) {
+          Choice both = sides_[i];
+          both.insert(both.end(), sides_[j].begin(), sides_[j].end());
+          propose(both, result);
         }
       }
     }
@@ -437,6 +464,7 @@ private:
   ConstantRules rules_;
   std::optional<EntryDims> dims_;
   std::map<const clang::FunctionDecl*, Mentions> mentions_;
+  std::vector<Choice> sides_; // block tiles with their thread tiles
   std::map<std::pair<std::int64_t, Assignment>, std::optional<Launches>> launches_;
   std::map<std::tuple<std::size_t, std::int64_t, bool, bool, bool>,
            std::variant<Footprint, Failure>>

@@ -58,8 +58,8 @@ std::vector<TileShape> shapes(const PlainReduction& reduction) {
   const int all = static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(*rows)));
   return {{.block_m = all, .block_n = 16, .block_k = 64, .thread_m = 1, .thread_n = 1},
           {.block_m = all, .block_n = 32, .block_k = 64, .thread_m = 2, .thread_n = 2},
-          {.block_m = all, .block_n = 64, .block_k = 32, .thread_m = 2, .thread_n = 4},
-          {.block_m = all, .block_n = 128, .block_k = 16, .thread_m = 4, .thread_n = 4}};
+          {.block_m = all, .block_n = 32, .block_k = 128, .thread_m = 2, .thread_n = 2},
+          {.block_m = all, .block_n = 64, .block_k = 64, .thread_m = 2, .thread_n = 4}};
 }
 
 bool fits(const TileShape& shape, const Target& target) {

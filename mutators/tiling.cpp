@@ -82,8 +82,10 @@ private:
     look(*reduction_.loop.counted.loop);
     look(*code_.store.element->getIdx());
     look(*code_.store.assignment->getRHS());
-    for (const clang::Stmt* statement : reduction_.epilogue) {
-      look(*statement);
+    for (const auto* statements : {&reduction_.definitions, &reduction_.epilogue}) {
+      for (const clang::Stmt* statement : *statements) {
+        look(*statement);
+      }
     }
     for (const Condition& condition : reduction_.conditions) {
       look(*condition.expression);
@@ -126,7 +128,9 @@ private:
     const std::string array = operand.array->getNameAsString();
     std::string name = array;
     name[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(name[0])));
-    return name == array || !tile_names_.insert(name).second ? array + "_tile" : name;
+    name = fresh_name(name == array ? array + "_tile" : name, column_, tile_names_);
+    tile_names_.insert(name);
+    return name;
   }
 
   void name_everything() {

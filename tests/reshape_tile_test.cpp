@@ -66,6 +66,15 @@ TEST(ReshapeTile, ReachesLargeTilesInFewGenes) {
                             HasSubstr("gemm_thread_n = 8;")));
 }
 
+TEST(ReshapeTile, TakesBothSidesInOneStep) {
+  const std::string source =
+      apply(reshape_tile(), tiled(),
+            "gemm/gemm_block_m 128, gemm_thread_m 8, gemm_block_n 128, gemm_thread_n 8");
+  EXPECT_EQ(source, with(with(with(with(tiled(), "gemm_block_m", 128), "gemm_thread_m", 8),
+                              "gemm_block_n", 128),
+                         "gemm_thread_n", 8));
+}
+
 TEST(ReshapeTile, UndoesItself) {
   const std::string larger =
       apply(reshape_tile(), tiled(), "gemm/gemm_block_n 128, gemm_thread_n 8");

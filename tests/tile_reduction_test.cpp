@@ -141,6 +141,7 @@ TEST(TileReduction, RecognisesTheSameInOtherForms) {
            {"if (col < d) {", "if (d > col && row < d) {"},
            {"Y[row * d + col] = sum", "const float half = 2.0f * sum; Y[row * d + col] = half + d"},
            {"Y[row * d + col] = sum", "const int at = row * d + col; Y[at] = sum + W[at]"},
+           {"X[k * d + col]", "W[k * d + col]"},
            {"k < d;", "k < d - 3;"},
            {"int k = 0;", "int k = 2;"},
        }) {
