@@ -23,277 +23,90 @@
 //
 // Expected gain: global memory's latency hides behind the computation and one barrier of two goes;
 // it costs registers for a tile's share and twice the shared memory.
-#include <algorithm>
-
-#include <clang/AST/ASTContext.h>
-#include <clang/AST/Attr.h>
-#include <clang/AST/Decl.h>
-#include <clang/AST/DeclCXX.h>
 #include <clang/AST/Expr.h>
-#include <clang/AST/Stmt.h>
-#include <clang/Basic/SourceManager.h>
 
 #include "mutators/analysis/first_iteration.hpp"
 #include "mutators/analysis/loops.hpp"
-#include "mutators/analysis/references.hpp"
-#include "mutators/analysis/single_buffered.hpp"
+#include "mutators/buffered_loop.hpp"
 #include "mutators/mutator.hpp"
-#include "mutators/names.hpp"
 #include "mutators/register_staging.hpp"
 #include "mutators/registry.hpp"
-#include "mutators/render.hpp"
 
 namespace evo {
 namespace {
-
-using clang::dyn_cast;
-using clang::isa;
-
-/// Whether shared memory may be used before or after the loop, or again by its next run.
-bool is_shared_memory_used_around(const Stages& stages) {
-  const auto count = [](const Accesses& accesses) {
-    return std::ranges::count_if(accesses.list, [](const MemoryAccess& access) {
-      return access.memory.space == Space::Shared || access.memory.space == Space::Unknown;
-    });
-  };
-  const Accesses kernel = accesses_of(*stages.kernel->getBody());
-  return stages.inside_loop || kernel.opaque != nullptr ||
-         count(kernel) != count(accesses_of(*stages.loop));
-}
 
 /// One loop's rewrite: everything known, nothing refused, text printed.
 class DoubleBuffering {
 public:
   DoubleBuffering(const Kernel& kernel, const Stages& stages, const SingleBuffered& before)
       : kernel_(kernel), stages_(stages), before_(before), loop_(before.loop),
-        always_runs_(always_has_first_iteration(kernel, *stages.kernel, loop_)), names_(kernel) {}
+        always_runs_(always_has_first_iteration(kernel, *stages.kernel, loop_)),
+        staged_(kernel, stages, before) {}
 
   /// nullopt where a text cannot be edited, the loads cannot be split, or a tile has other uses.
   std::optional<std::vector<Edit>> edits();
 
 private:
-  bool find_uses(Span loop);
-  void choose_names();
-  std::vector<Edit> on_stage(const std::string& stage, const std::string& counter) const;
-  std::optional<std::vector<const StagePart*>> definitions_for_compute() const;
-  bool uses_counter(const std::vector<const StagePart*>& parts) const;
-
-  std::string alignment_assertions() const;
   std::string prologue();
   std::string has_next();
-  std::string first_counter();
   std::string last_counter();
-  std::string counter_type() const {
-    return loop_.counter->getType().getUnqualifiedType().getAsString();
-  }
   std::string steady_state(const RegisterStaging& loads, const std::string& compute);
   std::string last_step(const std::string& compute, bool needs_counter);
-  std::string print(const std::vector<const StagePart*>& parts, const std::vector<Edit>& edits);
-  std::string text(const clang::Stmt* node, const std::vector<Edit>& edits = {});
-  std::string operand(const clang::Expr* expr, Binding binding);
-  std::string step(Binding binding) {
-    return loop_.step == nullptr ? "1" : operand(loop_.step, binding);
-  }
-  std::optional<unsigned> offset_before_loop() const;
 
   const Kernel& kernel_;
   const Stages& stages_;
   const SingleBuffered& before_;
   const CountedLoop& loop_;
   const bool always_runs_;
-  Names names_;
-  std::vector<Span> tile_uses_;
-  std::vector<Span> counter_uses_;
-  std::string stage_count_, stage_, next_stage_, counter_, next_counter_;
-  bool editable_ = true;
+  BufferedLoop staged_;
 };
 
-/// Every use of a tile must be in the loop.
-bool DoubleBuffering::find_uses(Span loop) {
-  for (const clang::ValueDecl* tile : before_.storage.tiles) {
-    const auto uses = references(kernel_, *tile);
-    if (!uses || !std::ranges::all_of(*uses, [&](Span use) { return loop.contains(use.begin); })) {
-      return false;
-    }
-    tile_uses_.insert(tile_uses_.end(), uses->begin(), uses->end());
-  }
-  const auto uses = references(kernel_, *loop_.counter);
-  counter_uses_ = uses.value_or(std::vector<Span>{});
-  return uses.has_value();
-}
-
-void DoubleBuffering::choose_names() {
-  counter_ = loop_.counter->getNameAsString();
-  stage_count_ = names_.fresh(stages_.kernel->getNameAsString() + "_stages");
-  stage_ = names_.fresh("stage");
-  next_stage_ = names_.fresh("next_" + stage_);
-  next_counter_ = names_.fresh(counter_ + "_next");
-}
-
-/// Makes code use one stage's tiles, and another counter.
-std::vector<Edit> DoubleBuffering::on_stage(const std::string& stage,
-                                            const std::string& counter) const {
-  std::vector<Edit> edits;
-  for (const Span& use : tile_uses_) {
-    edits.push_back({use.end, 0, "[" + stage + "]"});
-  }
-  for (const Span& use : counter_uses_) {
-    if (counter != counter_) {
-      edits.push_back({use.begin, use.length(), counter});
-    }
-  }
-  return edits;
-}
-
-std::string DoubleBuffering::text(const clang::Stmt* node, const std::vector<Edit>& edits) {
-  const auto span = span_of(kernel_, *node);
-  editable_ = editable_ && span;
-  return span ? render(kernel_, *span, edits) : "";
-}
-
-std::string DoubleBuffering::operand(const clang::Expr* expr, Binding binding) {
-  const auto written = evo::operand(kernel_, *expr, binding);
-  editable_ = editable_ && written;
-  return written.value_or("");
-}
-
-std::string DoubleBuffering::print(const std::vector<const StagePart*>& parts,
-                                   const std::vector<Edit>& edits) {
-  std::string result;
-  for (const StagePart* part : parts) {
-    // A pragma belongs to its statement and needs a line of its own.
-    const auto* attributed = dyn_cast<clang::AttributedStmt>(part->statement);
-    if (attributed != nullptr) {
-      for (const clang::Attr* pragma : attributed->getAttrs()) {
-        const auto line = pragma_line(kernel_, *pragma);
-        editable_ = editable_ && line;
-        result += line ? render(kernel_, *line) : "";
-      }
-    }
-    const clang::Stmt* bare = attributed == nullptr ? part->statement : attributed->getSubStmt();
-    result += text(bare, edits) + "\n";
-  }
-  return result;
-}
-
-bool DoubleBuffering::uses_counter(const std::vector<const StagePart*>& parts) const {
-  return std::ranges::any_of(
-      parts, [&](const StagePart* part) { return mentions(*part->statement, *loop_.counter); });
-}
-
-bool defines_variables(const std::vector<const StagePart*>& parts) {
-  return std::ranges::any_of(
-      parts, [](const StagePart* part) { return isa<clang::DeclStmt>(part->statement); });
-}
-
-std::string in_braces(const std::string& text, bool needed) {
-  return needed ? "{\n" + text + "}\n" : text;
-}
-
-/// Whether `part` defines or fills a variable that `user` mentions.
-bool provides(const StagePart& part, const StagePart& user) {
-  if (const auto* definition = dyn_cast<clang::DeclStmt>(part.statement)) {
-    return std::ranges::any_of(definition->decls(), [&](const clang::Decl* decl) {
-      const auto* variable = dyn_cast<clang::VarDecl>(decl);
-      return variable != nullptr && mentions(*user.statement, *variable);
-    });
-  }
-  return std::ranges::any_of(part.accesses.list, [&](const MemoryAccess& access) {
-    return access.writes && access.memory.space == Space::Register &&
-           mentions(*user.statement, *access.memory.variable);
-  });
-}
-
-/// The load parts without tiles that the computation needs too, say a bound for both; nullopt when
-/// it needs one that fills a tile.
-std::optional<std::vector<const StagePart*>> DoubleBuffering::definitions_for_compute() const {
-  std::vector<const StagePart*> users = before_.compute;
-  std::vector<const StagePart*> kept;
-  for (auto part = before_.load.rbegin(); part != before_.load.rend(); ++part) {
-    if (std::ranges::any_of(users,
-                            [&](const StagePart* user) { return provides(**part, *user); })) {
-      if (std::ranges::any_of((*part)->accesses.list, [](const MemoryAccess& access) {
-            return access.writes && access.memory.space == Space::Shared;
-          })) {
-        return std::nullopt;
-      }
-      users.push_back(*part);
-      kept.insert(kept.begin(), *part);
-    }
-  }
-  return kept;
-}
-
-/// What wide accesses rely on, should the tiles change.
-std::string DoubleBuffering::alignment_assertions() const {
-  std::string result;
-  for (const clang::ValueDecl* tile : before_.storage.tiles) {
-    const auto* element = tile->getType()->getBaseElementTypeUnsafe();
-    if (before_.storage.alignment > kernel_.ast().getTypeAlignInChars(element).getQuantity()) {
-      const std::string scope =
-          before_.storage.record == nullptr ? "" : before_.storage.record->getNameAsString() + "::";
-      result += "static_assert(sizeof(" + scope + tile->getNameAsString() + "[0]) % " +
-                std::to_string(before_.storage.alignment) + " == 0);\n";
-    }
-  }
-  return result;
-}
-
 std::string DoubleBuffering::prologue() {
-  const bool needs_counter = uses_counter(before_.load);
-  std::string load = needs_counter ? "const " + text(loop_.loop->getInit()) + "\n" : "";
-  load += print(before_.load, on_stage("0", counter_));
-  std::string result = alignment_assertions();
-  result += always_runs_
-                ? ""
-                : "if (" + first_counter() + " < " + operand(loop_.limit, Binding::Sum) + ") {\n";
-  result += before_.begins_with_barrier ? text(before_.barrier) + "\n" : "";
+  const bool needs_counter = staged_.uses_counter(before_.load);
+  std::string load = needs_counter ? "const " + staged_.text(loop_.loop->getInit()) + "\n" : "";
+  load += staged_.print(before_.load, staged_.on_stage("0", staged_.counter));
+  std::string result = staged_.alignment_assertions();
+  result += always_runs_ ? ""
+                         : "if (" + staged_.first_counter() + " < " +
+                               staged_.operand(loop_.limit, Binding::Sum) + ") {\n";
+  result += before_.begins_with_barrier ? staged_.text(before_.barrier) + "\n" : "";
   result += in_braces(load, needs_counter || defines_variables(before_.load));
-  return result + text(before_.barrier) + "\nint " + stage_ + " = 0;\n";
+  return result + staged_.text(before_.barrier) + "\nint " + staged_.stage + " = 0;\n";
 }
 
 /// The loop's condition one step ahead. The limit exceeds the start here, so that a signed one
 /// can give way; the counter stays alone on its side and the loop a counted one.
 std::string DoubleBuffering::has_next() {
-  const std::string stride = step(Binding::Product);
-  const std::string limit = operand(loop_.limit, Binding::Sum);
+  const std::string stride = staged_.step(Binding::Product);
+  const std::string limit = staged_.operand(loop_.limit, Binding::Sum);
   const bool is_signed = loop_.counter->getType()->isSignedIntegerType() &&
                          loop_.limit->getType()->isSignedIntegerType() &&
                          (loop_.step == nullptr || loop_.step->getType()->isSignedIntegerType());
-  return is_signed ? counter_ + " < " + limit + " - " + stride
-                   : counter_ + " + " + stride + " < " + limit;
+  return is_signed ? staged_.counter + " < " + limit + " - " + stride
+                   : staged_.counter + " + " + stride + " < " + limit;
 }
 
 std::string DoubleBuffering::steady_state(const RegisterStaging& loads,
                                           const std::string& compute) {
   const bool braces = defines_variables(before_.load);
-  std::string result = "for (" + text(loop_.loop->getInit()) + " " + has_next() + "; " +
-                       text(loop_.loop->getInc()) + ") {\n";
-  result += "const int " + next_stage_ + " = (" + stage_ + " + 1) % " + stage_count_ + ";\n";
-  if (uses_counter(before_.load)) {
-    result += "const " + counter_type() + " " + next_counter_ + " = " + counter_ + " + " +
-              step(Binding::Product) + ";\n";
+  std::string result = "for (" + staged_.text(loop_.loop->getInit()) + " " + has_next() + "; " +
+                       staged_.text(loop_.loop->getInc()) + ") {\n";
+  result += "const int " + staged_.next_stage + " = (" + staged_.stage + " + 1) % " +
+            staged_.stage_count + ";\n";
+  if (staged_.uses_counter(before_.load)) {
+    result += "const " + staged_.counter_type() + " " + staged_.next_counter + " = " +
+              staged_.counter + " + " + staged_.step(Binding::Product) + ";\n";
   }
   result += loads.registers + in_braces(loads.fetch, braces) + compute;
-  result += in_braces(loads.store, braces) + text(before_.barrier) + "\n";
-  return result + stage_ + " = " + next_stage_ + ";\n}\n";
-}
-
-/// The counter's value in the first iteration, in the counter's type.
-std::string DoubleBuffering::first_counter() {
-  const clang::QualType written = loop_.start->IgnoreParenImpCasts()->getType();
-  const std::string start = operand(loop_.start, Binding::Sum);
-  return written.getCanonicalType().getUnqualifiedType() ==
-                 loop_.counter->getType().getCanonicalType().getUnqualifiedType()
-             ? start
-             : "static_cast<" + counter_type() + ">(" + start + ")";
+  result += in_braces(loads.store, braces) + staged_.text(before_.barrier) + "\n";
+  return result + staged_.stage + " = " + staged_.next_stage + ";\n}\n";
 }
 
 /// The counter's value in the last iteration.
 std::string DoubleBuffering::last_counter() {
-  const std::string limit = operand(loop_.limit, Binding::Sum);
-  const std::string start = operand(loop_.start, Binding::Operand);
-  const std::string stride = step(Binding::Operand);
+  const std::string limit = staged_.operand(loop_.limit, Binding::Sum);
+  const std::string start = staged_.operand(loop_.start, Binding::Operand);
+  const std::string stride = staged_.step(Binding::Operand);
   if (loop_.step_value == 1) {
     return limit + " - 1";
   }
@@ -305,72 +118,49 @@ std::string DoubleBuffering::last_counter() {
 std::string DoubleBuffering::last_step(const std::string& compute, bool needs_counter) {
   std::string result;
   if (needs_counter) {
-    result += "const " + counter_type() + " " + counter_ + " = " + last_counter() + ";\n";
+    result +=
+        "const " + staged_.counter_type() + " " + staged_.counter + " = " + last_counter() + ";\n";
   }
   result = in_braces(result + compute, needs_counter || defines_variables(before_.compute));
-  result += is_shared_memory_used_around(stages_) ? text(before_.barrier) + "\n" : "";
+  result += staged_.is_shared_memory_used_around() ? staged_.text(before_.barrier) + "\n" : "";
   return result + (always_runs_ ? "" : "}\n");
 }
 
-std::optional<unsigned> DoubleBuffering::offset_before_loop() const {
-  const auto span = span_of(kernel_, *loop_.loop);
-  const auto* attributed = dyn_cast<clang::AttributedStmt>(stages_.statement);
-  if (!span || attributed == nullptr) {
-    return span ? std::optional(span->begin) : std::nullopt;
-  }
-  unsigned first = span->begin;
-  for (const clang::Attr* pragma : attributed->getAttrs()) {
-    const auto line = pragma_line(kernel_, *pragma);
-    if (!line) {
-      return std::nullopt;
-    }
-    first = std::min(first, line->begin);
-  }
-  return first;
-}
-
 std::optional<std::vector<Edit>> DoubleBuffering::edits() {
-  const auto loop = span_of(kernel_, *loop_.loop);
-  const auto before_loop = offset_before_loop();
-  const auto before_kernel = offset_before(kernel_, *stages_.kernel);
-  const auto before_tiles = before_.storage.record == nullptr
-                                ? before_kernel
-                                : offset_before(kernel_, *before_.storage.record);
-  const auto definitions = definitions_for_compute();
-  if (!loop || !before_loop || !before_kernel || !before_tiles || !definitions ||
-      !find_uses(*loop)) {
+  const auto places = staged_.places();
+  const auto definitions = staged_.definitions_for_compute();
+  if (!places || !definitions) {
     return std::nullopt;
   }
-  choose_names();
-  const auto loads = split_loads(kernel_, stages_, before_.load, on_stage("0", next_counter_),
-                                 on_stage(next_stage_, next_counter_), names_);
+  const auto loads =
+      split_loads(kernel_, stages_, before_.load, staged_.on_stage("0", staged_.next_counter),
+                  staged_.on_stage(staged_.next_stage, staged_.next_counter), staged_.names);
   if (!loads) {
     return std::nullopt;
   }
-  std::vector<Edit> edits{
-      {*before_tiles, 0,
-       "constexpr int " + stage_count_ + " = 2;\nstatic_assert(" + stage_count_ + " == 2);\n\n"},
-      {*before_kernel, 0, loads->constants + (loads->constants.empty() ? "" : "\n")}};
-  for (const clang::ValueDecl* tile : before_.storage.tiles) {
-    const auto name = span_of(kernel_, clang::SourceRange(tile->getLocation()));
-    editable_ = editable_ && name;
-    edits.push_back({name.value_or(Span{}).end, 0, "[" + stage_count_ + "]"});
+  std::vector<Edit> edits = staged_.stage_dimensions();
+  edits.push_back({places->before_tiles, 0,
+                   "constexpr int " + staged_.stage_count + " = 2;\nstatic_assert(" +
+                       staged_.stage_count + " == 2);\n\n"});
+  if (!loads->constants.empty()) {
+    edits.push_back({places->before_kernel, 0, loads->constants + "\n"});
   }
-  const std::vector<Edit> current = on_stage(stage_, counter_);
-  const std::string compute = print(*definitions, current) + print(before_.compute, current);
-  const bool needs_counter = uses_counter(*definitions) || uses_counter(before_.compute);
-  edits.push_back({*before_loop, 0, prologue()});
-  edits.push_back({loop->begin, loop->length(),
+  const std::vector<Edit> current = staged_.on_stage(staged_.stage, staged_.counter);
+  const std::string compute =
+      staged_.print(*definitions, current) + staged_.print(before_.compute, current);
+  const bool needs_counter =
+      staged_.uses_counter(*definitions) || staged_.uses_counter(before_.compute);
+  edits.push_back({places->before_loop, 0, prologue()});
+  edits.push_back({places->loop.begin, places->loop.length(),
                    steady_state(*loads, in_braces(compute, !definitions->empty())) +
                        last_step(compute, needs_counter)});
-  std::erase(edits, Edit{*before_kernel, 0, ""});
   sort_edits(edits);
-  return editable_ ? std::optional(edits) : std::nullopt;
+  return staged_.editable() ? std::optional(edits) : std::nullopt;
 }
 
 std::optional<std::vector<Edit>> double_buffered(const Kernel& kernel, const Stages& stages) {
   const auto before = find_single_buffered(kernel, stages);
-  const bool legal = before && can_double(kernel, stages, before->storage);
+  const bool legal = before && can_hold(kernel, stages, before->storage, 2);
   return legal ? DoubleBuffering(kernel, stages, *before).edits() : std::nullopt;
 }
 

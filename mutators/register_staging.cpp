@@ -12,6 +12,7 @@
 
 #include "mutators/analysis/counted_loop.hpp"
 #include "mutators/analysis/thread_range.hpp"
+#include "mutators/copy_source.hpp"
 #include "mutators/render.hpp"
 
 namespace evo {
@@ -79,8 +80,12 @@ struct StagedLoop {
 /// An assignment to shared memory, and the registers between its halves.
 struct Site {
   Assignment assignment;
-  std::string slot; // "w_next[step]"
+  std::string slot;                 // "w_next[step]"
+  std::optional<CopySource> source; // if it can be an asynchronous copy
 };
+
+/// What is printed of the loads: one of their halves, or both as asynchronous copies.
+enum class Form { Fetch, Store, Copy };
 
 class LoadSplitter {
 public:
@@ -88,12 +93,16 @@ public:
       : kernel_(kernel), stages_(stages), names_(names) {}
 
   bool analyse(const StagePart& part);
-  /// The half that computes the values of all sites, or the one that computes their places.
+  bool only_copies() const {
+    return std::ranges::all_of(sites_,
+                               [](const auto& site) { return site.second.source.has_value(); });
+  }
   std::string print(const std::vector<const StagePart*>& parts, const std::vector<Edit>& edits,
-                    bool fetch);
+                    Form form);
   bool printable() const { return printable_; }
 
-  std::string constants;
+  std::string constants;       // at namespace scope
+  std::string local_constants; // of variables of the kernel
   std::string registers;
 
 private:
@@ -104,13 +113,15 @@ private:
   void name_steps(StagedLoop& loop, const std::string& tile);
   std::string& scope_of(const CountedLoop& loop);
 
-  const clang::Expr* root(const Site& site) const {
-    return fetch_ ? site.assignment.value : site.assignment.place;
-  }
   bool is_kept(const clang::Stmt* statement) const;
   void require(const clang::Stmt* statement);
+  void require_for(const Site& site);
 
   std::string print(const clang::Stmt* statement);
+  std::string print_site(const Site& site);
+  std::string print_copy(const Site& site);
+  std::string print_copied(const CopiedElement& element, const std::string& place);
+  std::string group_place(const clang::Expr& place, std::size_t element);
   std::string print_inside(const clang::Stmt* body);
   std::string print_loop(const clang::ForStmt* loop);
   std::string print_branch(const clang::IfStmt* branch);
@@ -128,7 +139,7 @@ private:
   std::vector<StagedLoop*> enclosing_;     // while analysing
   std::vector<std::string> step_counters_; // by nesting depth of loops by thread
 
-  bool fetch_ = true; // which half is printed
+  Form form_ = Form::Fetch;
   std::vector<Edit> edits_;
   std::set<const clang::VarDecl*> needed_;
   bool printable_ = true;
@@ -210,7 +221,7 @@ std::string& LoadSplitter::scope_of(const CountedLoop& loop) {
   add_mentioned(loop.step, mentioned);
   const auto any = [&](auto predicate) { return std::ranges::any_of(mentioned, predicate); };
   printable_ = printable_ && !any([&](const auto* v) { return locals_.contains(v); });
-  return any([](const auto* v) { return !v->isFileVarDecl(); }) ? registers : constants;
+  return any([](const auto* v) { return !v->isFileVarDecl(); }) ? local_constants : constants;
 }
 
 void LoadSplitter::name_steps(StagedLoop& loop, const std::string& tile) {
@@ -261,7 +272,7 @@ void LoadSplitter::add_site(const clang::Stmt* statement, const Assignment& assi
   const std::string type =
       assigned.place->getType().getUnqualifiedType().getAsString(kernel_.ast().getPrintingPolicy());
   registers += type + " " + next + extents + ";\n";
-  sites_[statement] = {assigned, next + indices};
+  sites_[statement] = {assigned, next + indices, copy_source(*assigned.value)};
 }
 
 /// Whether the half needs the statement: a site, or what computes a variable in needed_.
@@ -283,13 +294,30 @@ bool LoadSplitter::is_kept(const clang::Stmt* statement) const {
                              [&](const clang::Stmt* child) { return is_kept(child); });
 }
 
+void LoadSplitter::require_for(const Site& site) {
+  if (form_ != Form::Fetch) {
+    add_mentioned(site.assignment.place, needed_);
+  }
+  if (form_ == Form::Fetch) {
+    add_mentioned(site.assignment.value, needed_);
+  }
+  if (form_ == Form::Copy) {
+    add_mentioned(site.source->whole, needed_);
+    add_mentioned(site.source->group, needed_);
+    for (const CopiedElement& element : site.source->elements) {
+      add_mentioned(element.guard, needed_);
+      add_mentioned(element.read, needed_);
+    }
+  }
+}
+
 /// Adds the variables that the kept statements mention to needed_.
 void LoadSplitter::require(const clang::Stmt* statement) {
   if (!is_kept(statement)) {
     return;
   }
   if (const auto site = sites_.find(statement); site != sites_.end()) {
-    return add_mentioned(root(site->second), needed_);
+    return require_for(site->second);
   }
   if (isa<clang::DeclStmt>(statement) || assignment(statement)) {
     return add_mentioned(statement, needed_);
@@ -306,8 +334,8 @@ void LoadSplitter::require(const clang::Stmt* statement) {
 }
 
 std::string LoadSplitter::print(const std::vector<const StagePart*>& parts,
-                                const std::vector<Edit>& edits, bool fetch) {
-  fetch_ = fetch;
+                                const std::vector<Edit>& edits, Form form) {
+  form_ = form;
   edits_ = edits;
   needed_.clear();
   std::size_t known = 0;
@@ -329,9 +357,7 @@ std::string LoadSplitter::print(const clang::Stmt* statement) {
     return "";
   }
   if (const auto site = sites_.find(statement); site != sites_.end()) {
-    const auto& [assigned, slot] = site->second;
-    return fetch_ ? slot + " = " + text(assigned.value) + ";\n"
-                  : text(assigned.place) + " = " + slot + ";\n";
+    return print_site(site->second);
   }
   if (const auto* attributed = dyn_cast<clang::AttributedStmt>(statement)) {
     return print(attributed->getSubStmt());
@@ -349,6 +375,78 @@ std::string LoadSplitter::print(const clang::Stmt* statement) {
     return print_definition(definition);
   }
   return text(statement) + "\n";
+}
+
+std::string LoadSplitter::print_site(const Site& site) {
+  switch (form_) {
+  case Form::Fetch:
+    return site.slot + " = " + text(site.assignment.value) + ";\n";
+  case Form::Store:
+    return text(site.assignment.place) + " = " + site.slot + ";\n";
+  default:
+    return print_copy(site);
+  }
+}
+
+/// The place of one element of the group at *reinterpret_cast<float4 *>(&tile[row][column]).
+std::string LoadSplitter::group_place(const clang::Expr& place, std::size_t element) {
+  const auto* group = dyn_cast<clang::UnaryOperator>(place.IgnoreParens());
+  const auto* address =
+      group == nullptr || group->getOpcode() != clang::UO_Deref
+          ? nullptr
+          : dyn_cast<clang::UnaryOperator>(group->getSubExpr()->IgnoreParenCasts());
+  const auto* first =
+      address == nullptr
+          ? nullptr
+          : dyn_cast<clang::ArraySubscriptExpr>(address->getSubExpr()->IgnoreParens());
+  const auto index =
+      first == nullptr ? std::nullopt : span_of(kernel_, first->getIdx()->getSourceRange());
+  if (!index) {
+    printable_ = false;
+    return "";
+  }
+  if (element == 0) {
+    return text(first);
+  }
+  const std::string moved =
+      operand(first->getIdx(), Binding::Sum) + " + " + std::to_string(element);
+  std::vector<Edit> edits = edits_;
+  std::erase_if(edits, [&](const Edit& edit) { return index->contains(edit.offset); });
+  edits.push_back({index->begin, index->length(), moved});
+  sort_edits(edits);
+  const auto span = span_of(kernel_, first->getSourceRange());
+  return span ? render(kernel_, *span, edits) : "";
+}
+
+/// __pipeline_memcpy_async(&tile[row][k], &W[i], sizeof(float), guard ? 0 : sizeof(float)): what is
+/// out of range is not read.
+std::string LoadSplitter::print_copied(const CopiedElement& element, const std::string& place) {
+  const std::string zeros =
+      element.guard == nullptr ? "" : ", " + text(element.guard) + " ? 0 : sizeof(float)";
+  return "__pipeline_memcpy_async(&" + place + ", &" + text(element.read) + ", sizeof(float)" +
+         zeros + ");\n";
+}
+
+std::string LoadSplitter::print_copy(const Site& site) {
+  const clang::Expr& place = *site.assignment.place;
+  const CopySource& source = *site.source;
+  if (!place.getType()->isRecordType()) {
+    return print_copied(source.elements.front(), text(&place));
+  }
+  std::string single;
+  for (std::size_t i = 0; i < source.elements.size(); ++i) {
+    single += print_copied(source.elements[i], group_place(place, i));
+  }
+  if (source.group == nullptr) {
+    return single;
+  }
+  const std::string type =
+      place.getType().getUnqualifiedType().getAsString(kernel_.ast().getPrintingPolicy());
+  const std::string group = "__pipeline_memcpy_async(&" + group_place(place, 0) + ", " +
+                            text(source.group) + ", sizeof(" + type + "));\n";
+  return source.whole == nullptr
+             ? group
+             : "if (" + text(source.whole) + ") {\n" + group + "} else {\n" + single + "}\n";
 }
 
 std::string LoadSplitter::print_inside(const clang::Stmt* body) {
@@ -424,13 +522,31 @@ std::optional<RegisterStaging> split_loads(const Kernel& kernel, const Stages& s
   if (!std::ranges::all_of(loads, [&](const StagePart* part) { return splitter.analyse(*part); })) {
     return std::nullopt;
   }
-  std::string fetch = splitter.print(loads, fetch_edits, true);
-  std::string store = splitter.print(loads, store_edits, false);
+  std::string fetch = splitter.print(loads, fetch_edits, Form::Fetch);
+  std::string store = splitter.print(loads, store_edits, Form::Store);
   if (!splitter.printable()) {
     return std::nullopt;
   }
-  return RegisterStaging{splitter.constants, splitter.registers, std::move(fetch),
-                         std::move(store)};
+  return RegisterStaging{splitter.constants, splitter.local_constants + splitter.registers,
+                         std::move(fetch), std::move(store)};
+}
+
+std::optional<AsyncLoads> copy_loads(const Kernel& kernel, const Stages& stages,
+                                     const std::vector<const StagePart*>& loads,
+                                     const std::vector<Edit>& first_edits,
+                                     const std::vector<Edit>& next_edits, Names& names) {
+  LoadSplitter splitter(kernel, stages, names);
+  if (!std::ranges::all_of(loads, [&](const StagePart* part) { return splitter.analyse(*part); }) ||
+      !splitter.only_copies()) {
+    return std::nullopt;
+  }
+  std::string first = splitter.print(loads, first_edits, Form::Copy);
+  std::string next = splitter.print(loads, next_edits, Form::Copy);
+  if (!splitter.printable()) {
+    return std::nullopt;
+  }
+  return AsyncLoads{splitter.constants, splitter.local_constants, std::move(first),
+                    std::move(next)};
 }
 
 } // namespace evo

@@ -58,4 +58,21 @@ std::optional<RegisterStaging> split_loads(const Kernel& kernel, const Stages& s
                                            const std::vector<Edit>& fetch_edits,
                                            const std::vector<Edit>& store_edits, Names& names);
 
+/// The loads as asynchronous copies, twice.
+struct AsyncLoads {
+  std::string constants;       // for namespace scope, before the kernel
+  std::string local_constants; // for the kernel, before both
+  std::string first;
+  std::string next;
+};
+
+/// The same loads without registers between, each assignment as asynchronous copies of an element
+/// or, where it moves several and may do so by one access, of these. The two sets of edits apply to
+/// the text that each of the results is printed from. nullopt also where an assignment does more
+/// than copying (copy_source.hpp).
+std::optional<AsyncLoads> copy_loads(const Kernel& kernel, const Stages& stages,
+                                     const std::vector<const StagePart*>& loads,
+                                     const std::vector<Edit>& first_edits,
+                                     const std::vector<Edit>& next_edits, Names& names);
+
 } // namespace evo

@@ -18,6 +18,7 @@ const std::vector<const Mutator*>& mutators() {
       &fold_low_rank(),
       &remap_threads(),
       &tile_reduction(),
+      &pipeline_copies(),
       // end of mutators
       // clang-format on
   };

@@ -16,6 +16,7 @@ const Mutator& vectorise_access();
 const Mutator& fold_low_rank();
 const Mutator& remap_threads();
 const Mutator& tile_reduction();
+const Mutator& pipeline_copies();
 // end of mutators
 
 } // namespace evo

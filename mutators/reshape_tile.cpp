@@ -1,6 +1,7 @@
 // Reshapes a tile: halves or doubles a block, thread or k tile, or some of them together, by the
-// constants that say so. The launch, the shared arrays and the derived constants follow, because
-// they are written in terms of these constants.
+// constants that say so, and gives a pipeline of copies 2 to 5 stages by its. The launch, the
+// shared arrays and the derived constants follow, because they are written in terms of these
+// constants.
 //
 //   before                              after "gemm/block_m 128, thread_m 8"
 //   constexpr int block_m = 64;         constexpr int block_m = 128;
@@ -34,6 +35,7 @@
 #include <clang/AST/Attr.h>
 #include <clang/AST/RecursiveASTVisitor.h>
 
+#include "mutators/analysis/async_copies.hpp"
 #include "mutators/analysis/constants.hpp"
 #include "mutators/analysis/footprint.hpp"
 #include "mutators/analysis/launches.hpp"
@@ -47,6 +49,7 @@ constexpr std::int64_t warp_threads = 32;
 constexpr std::int64_t static_shared_limit = 48 * 1024;
 constexpr std::int64_t working_registers = 32; // addresses, counters and fragments
 constexpr std::array<std::int64_t, 5> k_tiles{4, 8, 16, 32, 64};
+constexpr std::array<std::int64_t, 4> stage_counts{2, 3, 4, 5};
 constexpr std::int64_t large_size = 1027;
 constexpr std::array<std::int64_t, 5> trial_sizes{67, 131, 259, 515, large_size};
 
@@ -81,6 +84,14 @@ public:
     }
     return true;
   }
+  bool VisitCallExpr(clang::CallExpr* call) {
+    if (wait_for_copies(call) != nullptr) {
+      Mentions groups;
+      groups.TraverseStmt(call->getArg(0));
+      waited_for.merge(groups.variables);
+    }
+    return true;
+  }
   void enter(const clang::FunctionDecl* function) {
     if (function != nullptr && function->hasBody() && seen_.insert(function).second) {
       TraverseStmt(function->getBody());
@@ -88,6 +99,7 @@ public:
   }
 
   std::set<const clang::VarDecl*> variables;
+  std::set<const clang::VarDecl*> waited_for; // in __pipeline_wait_prior(stages - 2)
   std::vector<const clang::VarDecl*> locals;
 
 private:
@@ -101,6 +113,7 @@ struct Tile {
   bool shapes_grid = false;
   bool shapes_block = false;
   bool shapes_shared = false;
+  bool counts_stages = false;
 
   bool is_k_tile() const { return !shapes_grid && !shapes_block && shapes_shared; }
 };
@@ -141,6 +154,9 @@ private:
       return now % 2 == 0 ? std::vector{now / 2, now * 2} : std::vector{now * 2};
     }
     std::vector<std::int64_t> values(k_tiles.begin(), k_tiles.end());
+    if (tile.counts_stages) {
+      values.assign(stage_counts.begin(), stage_counts.end());
+    }
     std::erase(values, now);
     return values;
   }
@@ -182,6 +198,8 @@ private:
       shapes_held |= old_words->held != now_words->held;
       if (tile.kernel.empty() && depends(old, now, doubled)) {
         tile.kernel = old.launch.kernel->getNameAsString();
+        tile.counts_stages =
+            mentions_.at(old.launch.kernel).waited_for.contains(constant.declaration);
       }
     }
     const bool shapes = tile.shapes_grid || tile.shapes_block || shapes_held ||

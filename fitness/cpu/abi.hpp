@@ -46,6 +46,12 @@ struct Host {
   void (*local_index)(void* executor, long index, size_t count, int site);
   void (*barrier)(void* executor, int site);
   void (*warp_barrier)(void* executor);
+  /// Begins a copy from global to shared memory, whose last bytes are zeros.
+  void (*copy_async)(void* executor, void* to, const void* from, size_t size, size_t zero_filled,
+                     int to_site, int from_site);
+  void (*commit_copies)(void* executor);
+  /// Until the running thread's copies have arrived, those of its last groups aside.
+  void (*wait_for_copies)(void* executor, size_t groups_in_flight);
   void* (*shared)(void* executor, const char* name, size_t bytes, int declaration);
   void* (*dynamic_shared)(void* executor, const char* name);
   int (*allow_shared)(void* executor, const void* function, int bytes);

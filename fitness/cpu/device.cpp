@@ -72,6 +72,21 @@ struct Device::Hooks {
   }
   static void barrier(void* executor, int site) { of(executor).block_->wait_for_block(site); }
   static void warp_barrier(void* executor) { of(executor).block_->wait_for_warp(); }
+  static void copy_async(void* executor, void* to, const void* from, std::size_t size,
+                         std::size_t zero_filled, int to_site, int from_site) {
+    of(executor).copy_async({.to = number(to),
+                             .from = number(from),
+                             .size = size,
+                             .zero_filled = zero_filled,
+                             .site = to_site},
+                            from_site);
+  }
+  static void commit_copies(void* executor) {
+    of(executor).copies_.commit(thread_of(of(executor).now_.stamp));
+  }
+  static void wait_for_copies(void* executor, std::size_t groups_in_flight) {
+    of(executor).wait_for_copies(groups_in_flight);
+  }
   static void* shared(void* executor, const char* name, std::size_t bytes, int declaration) {
     return of(executor).shared(name, bytes, declaration);
   }
@@ -97,6 +112,9 @@ Device::Device(const evo_gpu::Module& module, const RunOptions& options)
                    Hooks::local_index,
                    Hooks::barrier,
                    Hooks::warp_barrier,
+                   Hooks::copy_async,
+                   Hooks::commit_copies,
+                   Hooks::wait_for_copies,
                    Hooks::shared,
                    Hooks::dynamic_shared,
                    Hooks::allow_shared,
@@ -221,6 +239,7 @@ void Device::begin_block(unsigned long index) {
   blocks_.push_back({interval_, coordinates(index, launch_->grid)});
   module_.context->block_index = blocks_.back().index;
   dynamic_shared_->poison();
+  copies_.begin_block(static_cast<unsigned>(volume(launch_->block)));
 }
 
 void Device::enter_interval() {
@@ -301,8 +320,9 @@ Range& Device::locate(Access access, std::uintptr_t address, std::size_t size,
   return range;
 }
 
-void Device::touch(Range& range, Access access, std::uintptr_t address, std::size_t size,
-                   int site) {
+/// Notes the access in its cells' shadow. Returns whether the thread held all of them.
+bool Device::mark(Range& range, Access access, std::uintptr_t address, std::size_t size,
+                  int site) const {
   const std::uint64_t since = range.space == Space::Shared ? now_.block : now_.launch;
   const std::size_t offset = address - range.begin;
   const std::size_t last = (offset + size - 1) >> granule_shift_;
@@ -321,6 +341,12 @@ void Device::touch(Range& range, Access access, std::uintptr_t address, std::siz
       fail_race(range, range.begin + (index << granule_shift_), access, touch, site);
     }
   }
+  return held;
+}
+
+void Device::touch(Range& range, Access access, std::uintptr_t address, std::size_t size,
+                   int site) {
+  const bool held = mark(range, access, address, size, site);
   if (options_.count) {
     const auto record = [&](bool store, bool skip) {
       counter_.record(site, thread_of(now_.stamp), address, size, range.space, store, skip);
@@ -331,6 +357,47 @@ void Device::touch(Range& range, Access access, std::uintptr_t address, std::siz
     if (access != Access::Read) {
       record(true, false);
     }
+  }
+}
+
+/// Until it arrives, a copy may write at any time, so nobody else may touch its target between its
+/// beginning and the next barrier; and whoever reads it too early reads NaN.
+void Device::copy_async(const AsyncCopy& copy, int from_site) {
+  const auto aligned = [&](std::uintptr_t address) { return address % copy.size == 0; };
+  if ((copy.size != 4 && copy.size != 8 && copy.size != 16) || copy.zero_filled > copy.size) {
+    fail(Verdict::Crash,
+         fmt::format("copies {} bytes asynchronously, {} of them zeros; possible are 4, 8 and 16",
+                     copy.size, copy.zero_filled),
+         copy.site);
+  }
+  if (copy.zero_filled < copy.size) {
+    access(Access::Read, copy.from, copy.size - copy.zero_filled, copy.size, from_site);
+  } else if (!aligned(copy.from)) {
+    fail(Verdict::Crash,
+         fmt::format("copies from an address that is no multiple of {} bytes", copy.size),
+         from_site);
+  }
+  access(Access::Write, copy.to, copy.size, copy.size, copy.site);
+  AsyncCopy begun = copy;
+  begun.shared = last_range_[copy.site];
+  if (begun.shared->space != Space::Shared ||
+      (copy.zero_filled < copy.size && last_range_[from_site]->space != Space::Global)) {
+    fail(Verdict::Crash, "copies asynchronously, but not from global to shared memory", copy.site);
+  }
+  if (copies_.overlaps(thread_of(now_.stamp), copy.to, copy.size)) {
+    fail(Verdict::Race,
+         fmt::format("begins a copy to {} while another one is on its way,",
+                     element(*begun.shared, copy.to)),
+         copy.site);
+  }
+  std::memset(reinterpret_cast<void*>(copy.to), 0xff, copy.size); // NaN
+  copies_.add(thread_of(now_.stamp), begun);
+}
+
+void Device::wait_for_copies(std::size_t groups_in_flight) {
+  for (const AsyncCopy& copy : copies_.wait(thread_of(now_.stamp), groups_in_flight)) {
+    mark(*copy.shared, Access::Write, copy.to, copy.size, copy.site);
+    copy.carry_out();
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "fitness/cpu/abi.hpp"
 #include "fitness/cpu/array.hpp"
+#include "fitness/cpu/async_copies.hpp"
 #include "fitness/cpu/block.hpp"
 #include "fitness/cpu/counter.hpp"
 #include "fitness/cpu/executor.hpp"
@@ -55,9 +56,12 @@ private:
   void access(Access access, std::uintptr_t address, std::size_t size, std::size_t alignment,
               int site);
   void touch(Range& range, Access access, std::uintptr_t address, std::size_t size, int site);
+  bool mark(Range& range, Access access, std::uintptr_t address, std::size_t size, int site) const;
   Range& locate(Access access, std::uintptr_t address, std::size_t size, std::size_t alignment,
                 int site);
   std::vector<Range*> ranges();
+  void copy_async(const AsyncCopy& copy, int from_site);
+  void wait_for_copies(std::size_t groups_in_flight);
   void* shared(const char* name, std::size_t bytes, int declaration);
   void* dynamic_shared(const char* name);
   int allow_shared(const void* function, int bytes);
@@ -94,6 +98,7 @@ private:
   std::vector<BlockRun> blocks_;   // in order of execution
   std::uint64_t interval_ = 0;
   Now now_;
+  AsyncCopies copies_;
   AccessCounter counter_;
   std::uint64_t barriers_ = 0;
 };

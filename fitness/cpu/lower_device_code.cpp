@@ -171,7 +171,9 @@ public:
     if (contains(unsupported, name)) {
       lowering_.fail(call->getBeginLoc(), std::string(name));
     } else if (contains(with_site, name)) {
-      append_site(*call);
+      append_sites(*call, {call->getSourceRange()});
+    } else if (name == "__pipeline_memcpy_async") {
+      append_sites(*call, {call->getArg(0)->getSourceRange(), call->getArg(1)->getSourceRange()});
     }
     return go_on();
   }
@@ -247,15 +249,20 @@ private:
                               fmt::format(", {})", lowering_.site(*span)));
   }
 
-  void append_site(const clang::CallExpr& call) {
-    const auto span = lowering_.written(call.getSourceRange());
+  /// Adds the numbers of sites to a call's arguments.
+  void append_sites(const clang::CallExpr& call, const std::vector<clang::SourceRange>& sites) {
+    std::string arguments;
     const auto end = lowering_.written(call.getRParenLoc());
-    if (!span || !end) {
-      lowering_.fail(call.getBeginLoc(), "a barrier or memory access in the body of a macro");
-      return;
+    for (const clang::SourceRange& site : sites) {
+      const auto span = lowering_.written(site);
+      if (!span || !end) {
+        lowering_.fail(call.getBeginLoc(), "a barrier or memory access in the body of a macro");
+        return;
+      }
+      const bool first = arguments.empty() && call.getNumArgs() == 0;
+      arguments += fmt::format("{}{}", first ? "" : ", ", lowering_.site(*span));
     }
-    lowering_.wraps().replace(
-        *end, fmt::format("{}{})", call.getNumArgs() == 0 ? "" : ", ", lowering_.site(*span)));
+    lowering_.wraps().replace(*end, arguments + ")");
   }
 
   /// The declaration becomes a struct's, so that its types and bounds may be written in any way;

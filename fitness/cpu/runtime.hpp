@@ -199,6 +199,23 @@ inline float atomicAdd(float* address, float value, int site) {
   return flop(atomic_add(address, value, site));
 }
 
+// Asynchronous copies; the lowering appends the sites of both addresses.
+
+inline void __pipeline_memcpy_async(void* to, const void* from, size_t size, size_t zero_filled,
+                                    int to_site, int from_site) {
+  host.copy_async(host.executor, to, from, size, zero_filled, to_site, from_site);
+}
+inline void __pipeline_memcpy_async(void* to, const void* from, size_t size, int to_site,
+                                    int from_site) {
+  host.copy_async(host.executor, to, from, size, 0, to_site, from_site);
+}
+inline void __pipeline_commit() {
+  host.commit_copies(host.executor);
+}
+inline void __pipeline_wait_prior(size_t groups) {
+  host.wait_for_copies(host.executor, groups);
+}
+
 // Arithmetic.
 
 inline int min(int a, int b) {

@@ -12,6 +12,8 @@
 #include <clang/AST/Stmt.h>
 #include <clang/Basic/SourceManager.h>
 
+#include "mutators/analysis/async_copies.hpp"
+
 namespace evo {
 namespace {
 
@@ -68,6 +70,7 @@ private:
   Memory visit_value(const clang::Expr* expr);
   void visit_place(const clang::Expr* expr);
   void visit_call(const clang::CallExpr* call);
+  void visit_copy(const clang::CallExpr* call);
   void visit_argument(const clang::CallExpr* call, const clang::Expr* argument,
                       clang::QualType parameter);
   void visit_body(const clang::CallExpr* call, const clang::FunctionDecl* callee);
@@ -258,6 +261,15 @@ void Collector::visit_argument(const clang::CallExpr* call, const clang::Expr* a
   }
 }
 
+/// It reads before it writes, as an assignment does.
+void Collector::visit_copy(const clang::CallExpr* call) {
+  touch(call->getArg(1), true, false);
+  for (unsigned i = 2; i < call->getNumArgs(); ++i) {
+    visit_value(call->getArg(i));
+  }
+  touch(call->getArg(0), false, true, call, owner(call->getArg(1)));
+}
+
 void Collector::visit_body(const clang::CallExpr* call, const clang::FunctionDecl* callee) {
   for (unsigned i = 0; i < callee->getNumParams(); ++i) {
     const clang::ParmVarDecl* parameter = callee->getParamDecl(i);
@@ -282,6 +294,9 @@ void Collector::visit_call(const clang::CallExpr* call) {
   if (callee->getDeclName().isIdentifier() && callee->getName() == "__syncthreads") {
     result.barriers.push_back(call);
     return;
+  }
+  if (async_copy(call) != nullptr) {
+    return visit_copy(call);
   }
   if (const clang::FunctionDecl* definition = callee->getDefinition()) {
     if (std::ranges::count(calls_, definition) != 0) {

@@ -67,6 +67,8 @@ struct Access {
   bool write = false;
   const clang::Expr* site = nullptr;
   int width = 1; // consecutive elements per thread: 4 for a float4
+  /// A write by an asynchronous copy that begins; another one follows when the copy has arrived.
+  bool in_flight = false;
   const Ints* elements =
       nullptr;                  // per lane, the first element's flat index; valid in the call only
   const Mask* active = nullptr; // likewise

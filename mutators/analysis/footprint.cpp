@@ -18,6 +18,7 @@ struct Stamp {
 struct SharedElement {
   Stamp writer;
   Stamp reader;
+  bool in_flight = false; // what was written has not arrived
 };
 
 struct GlobalElement {
@@ -63,6 +64,9 @@ public:
       }
       for_each_element(access, [&](std::int64_t element, std::int32_t thread) {
         touch_shared(access.array, elements[element], access.write, thread);
+        if (access.write) {
+          begin_or_end_flight(access.array, elements[element], access.in_flight);
+        }
         if (read != nullptr) {
           (*read)[element] = 1;
         }
@@ -162,10 +166,22 @@ private:
       element.writer = {epoch_, thread};
       return;
     }
+    if (element.in_flight) {
+      report("an element of " + evaluator_.arrays()[array].name +
+             " is read before its copy has arrived");
+    }
     if (element.writer.epoch < block_epoch_) {
       report("an element of " + evaluator_.arrays()[array].name + " is read but never written");
     }
     element.reader = {epoch_, conflicts(element.reader) ? several : thread};
+  }
+
+  void begin_or_end_flight(int array, SharedElement& element, bool in_flight) {
+    if (in_flight && element.in_flight) {
+      report("two copies to one element of " + evaluator_.arrays()[array].name +
+             " are on their way");
+    }
+    element.in_flight = in_flight;
   }
 
   void touch_global(BufferState& buffer, std::int64_t index, bool write, std::int32_t thread) {

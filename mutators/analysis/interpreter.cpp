@@ -60,6 +60,8 @@ void Interpreter::start(std::size_t lanes) {
   frames_.clear();
   frames_.push_back(
       Frame{.variables = {}, .returned = Mask(lanes, false), .result = {}, .object = {}});
+  open_group_.clear();
+  groups_in_flight_.clear();
   recording_ = false;
 }
 
@@ -295,7 +297,7 @@ bool Interpreter::has_own_array(const Place& object, const clang::FieldDecl& fie
          sources.isInMainFile(sources.getExpansionLoc(field.getLocation()));
 }
 
-void Interpreter::touch(const Place& at, bool write, const clang::Expr& site) {
+void Interpreter::touch(const Place& at, bool write, const clang::Expr& site, bool in_flight) {
   if (!mask_.any()) {
     return;
   }
@@ -323,6 +325,7 @@ void Interpreter::touch(const Place& at, bool write, const clang::Expr& site) {
                        .write = write,
                        .site = &site,
                        .width = static_cast<int>(bytes / unit),
+                       .in_flight = in_flight,
                        .elements = &elements,
                        .active = &mask_});
   }

@@ -78,6 +78,16 @@ struct Variable {
   std::variant<std::monostate, Reference> refers; // of a reference
 };
 
+/// A copy from global to shared memory that has begun.
+struct AsyncCopy {
+  Place to;
+  Place from;
+  std::int64_t elements = 1;
+  Mask mask;  // who copies
+  Mask reads; // and not zeros
+  const clang::Expr* site = nullptr;
+};
+
 /// One function that runs.
 struct Frame {
   std::unordered_map<const clang::VarDecl*, Variable> variables;
@@ -147,7 +157,7 @@ private:
   void resize(int array, std::int64_t bytes);
   Place member_array(const Place& object, const clang::FieldDecl& field, const clang::Stmt& where);
   bool has_own_array(const Place& object, const clang::FieldDecl& field) const;
-  void touch(const Place& place, bool write, const clang::Expr& site);
+  void touch(const Place& place, bool write, const clang::Expr& site, bool in_flight = false);
   Value load_followed(const Place& from, clang::QualType type, const clang::Expr& site);
   void store_followed(const Place& to, clang::QualType type, const Value& value,
                       const clang::Expr& site);
@@ -192,6 +202,12 @@ private:
                                                            const clang::CallExpr& expression);
   Value call_bodiless(const clang::FunctionDecl& function, const clang::CallExpr& expression);
 
+  // interpreter_copies.cpp
+  bool copies(const std::string& name, const std::vector<Value>& arguments,
+              const clang::CallExpr& expression);
+  void begin_copy(const std::vector<Value>& arguments, const clang::CallExpr& expression);
+  void arrive(const AsyncCopy& copy);
+
   // interpreter_statements.cpp
   void execute(const clang::Stmt& statement);
   void execute_plain(const clang::Stmt& statement);
@@ -225,6 +241,8 @@ private:
   AccessObserver* observer_ = nullptr;
   RingMemory* memory_ = nullptr; // where floats are followed
   std::map<int, std::int64_t> buffer_bytes_;
+  std::vector<AsyncCopy> open_group_;
+  std::deque<std::vector<AsyncCopy>> groups_in_flight_;
   OnLaunch on_launch_;
   OnCall on_call_;
 

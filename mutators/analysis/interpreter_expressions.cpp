@@ -872,6 +872,9 @@ Value Interpreter::call_bodiless(const clang::FunctionDecl& function,
   for (const clang::Expr* argument : expression.arguments()) {
     arguments.push_back(rvalue(*argument));
   }
+  if (copies(name, arguments, expression)) {
+    return Opaque{};
+  }
   if (is_load(name)) {
     return load({nullptr, -1, place(arguments[0], expression)}, expression);
   }

@@ -13,6 +13,8 @@
 #include <clang/AST/RecursiveASTVisitor.h>
 #include <clang/AST/TypeLoc.h>
 
+#include "mutators/analysis/async_copies.hpp"
+#include "mutators/analysis/counted_loop.hpp"
 #include "mutators/analysis/expressions.hpp"
 #include "mutators/analysis/launches.hpp"
 #include "mutators/render.hpp"
@@ -130,6 +132,10 @@ const clang::Expr* dereferenced(const Kernel& kernel, const clang::Expr* address
   return unary != nullptr && unary->getOpcode() == clang::UO_Deref ? unary : nullptr;
 }
 
+std::int64_t element_bytes(const Kernel& kernel, const clang::Expr& element) {
+  return kernel.ast().getTypeSizeInChars(element.getType()).getQuantity();
+}
+
 /// Whether `user` reads or writes the value of `place`, and only that.
 bool uses_value(const clang::Expr* user, const clang::Expr* place) {
   if (is_cast(user, {clang::CK_LValueToRValue})) {
@@ -151,6 +157,16 @@ bool uses_value(const clang::Expr* user, const clang::Expr* place) {
          (assignment->isCopyAssignmentOperator() || assignment->isMoveAssignmentOperator());
 }
 
+/// The asynchronous copy that goes to an address, from `&place` on; nullptr for another use of it.
+const clang::CallExpr* copied_to(const Kernel& kernel, const clang::Expr* address) {
+  const clang::Expr* pointer = around(kernel, address);
+  while (is_cast(pointer, {clang::CK_BitCast, clang::CK_NoOp})) {
+    pointer = around(kernel, pointer);
+  }
+  const auto* copy = async_copy(pointer);
+  return copy != nullptr && copy->getArg(0)->IgnoreParenCasts() == address ? copy : nullptr;
+}
+
 /// An access through a name; nullopt for any other use of it.
 std::optional<TileAccess> access_through(const Kernel& kernel, const clang::Expr* name,
                                          std::size_t dimensions) {
@@ -165,6 +181,10 @@ std::optional<TileAccess> access_through(const Kernel& kernel, const clang::Expr
     const auto* address = dyn_cast_or_null<clang::UnaryOperator>(user);
     if (is_cast(user, {clang::CK_LValueBitCast})) {
       access.wide = true;
+    } else if (const auto* copy = address == nullptr ? nullptr : copied_to(kernel, address)) {
+      access.sites.push_back(address);
+      access.wide = constant_value(kernel, *copy->getArg(2)) != element_bytes(kernel, *chain.end);
+      return access;
     } else if (address != nullptr && address->getOpcode() == clang::UO_AddrOf) {
       user = dereferenced(kernel, address);
       access.wide = true;

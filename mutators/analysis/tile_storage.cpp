@@ -212,14 +212,14 @@ bool can_grow(const Kernel& kernel, const clang::FunctionDecl& function, const T
          (dynamic_bytes <= default_shared_bytes || opts_in(kernel, function, storage.record));
 }
 
-bool can_double(const Kernel& kernel, const Stages& stages, const TileStorage& storage) {
+bool can_hold(const Kernel& kernel, const Stages& stages, const TileStorage& storage, int times) {
   std::int64_t more = 0;
   for (const clang::ValueDecl* tile : storage.tiles) {
     const std::int64_t bytes = bytes_of(kernel, tile->getType());
     if (bytes % storage.alignment != 0) {
       return false;
     }
-    more += bytes;
+    more += (times - 1) * bytes;
   }
   return can_grow(kernel, *stages.kernel, storage, more);
 }

@@ -35,8 +35,8 @@ std::optional<TileStorage> find_tile_storage(const Kernel& kernel, const Stages&
 bool can_grow(const Kernel& kernel, const clang::FunctionDecl& function, const TileStorage& storage,
               std::int64_t more_bytes);
 
-/// Whether the tiles may take as many bytes again, each behind itself: what is aligned stays so,
-/// and they can grow.
-bool can_double(const Kernel& kernel, const Stages& stages, const TileStorage& storage);
+/// Whether the tiles may be there so many times, each behind itself: what is aligned stays so, and
+/// they can grow.
+bool can_hold(const Kernel& kernel, const Stages& stages, const TileStorage& storage, int times);
 
 } // namespace evo

@@ -1,0 +1,106 @@
+// Asynchronous copies from global to shared memory. All lanes run together, so their groups are
+// those of the block; what is copied is there after the wait, and nothing before.
+#include <clang/AST/Expr.h>
+
+#include "mutators/analysis/interpreter.hpp"
+
+namespace evo {
+namespace {
+
+constexpr std::int64_t word = 4; // bytes
+
+/// The `index`-th float from a place on.
+Place element_at(const Place& place, std::int64_t index) {
+  return {place.array, map(place.offset, [=](std::int64_t at) { return at + index * word; }),
+          place.layout};
+}
+
+} // namespace
+
+/// Whether `name` is one of the functions that copy asynchronously; then it is done.
+bool Interpreter::copies(const std::string& name, const std::vector<Value>& arguments,
+                         const clang::CallExpr& expression) {
+  const bool commits = name == "__pipeline_commit";
+  const bool waits = name == "__pipeline_wait_prior";
+  if (name == "__pipeline_memcpy_async") {
+    begin_copy(arguments, expression);
+    return true;
+  }
+  if (!commits && !waits) {
+    return false;
+  }
+  if (!mask_.all()) {
+    unknown(expression, "threads disagree on their groups of copies");
+  }
+  if (commits) {
+    groups_in_flight_.push_back(std::move(open_group_));
+    open_group_.clear();
+    return true;
+  }
+  const std::int64_t left = ints(arguments[0], expression)[0];
+  while (std::cmp_greater(groups_in_flight_.size(), left)) {
+    for (const AsyncCopy& copy : groups_in_flight_.front()) {
+      arrive(copy);
+    }
+    groups_in_flight_.pop_front();
+  }
+  return true;
+}
+
+void Interpreter::begin_copy(const std::vector<Value>& arguments,
+                             const clang::CallExpr& expression) {
+  const Ints& size = ints(arguments[2], expression);
+  const Ints& zeros = ints(arguments[3], expression);
+  const std::int64_t bytes = size[0];
+  if (!size.uniform() || (bytes != 4 && bytes != 8 && bytes != 16)) {
+    unknown(expression, "an asynchronous copy of other than 4, 8 or 16 bytes is not followed");
+  }
+  const auto layout =
+      std::make_shared<Layout>(Layout{.bytes = bytes, .align = bytes, .element = {}, .fields = {}});
+  const auto with_layout = [&](Place place) {
+    place.layout = layout;
+    return place;
+  };
+  AsyncCopy copy{.to = with_layout(place(arguments[0], expression)),
+                 .from = with_layout(place(arguments[1], expression)),
+                 .elements = bytes / word,
+                 .mask = mask_,
+                 .reads = mask_,
+                 .site = expression.getArg(0)->IgnoreParenImpCasts()};
+  for (std::size_t lane = 0; lane < lanes_; ++lane) {
+    if (mask_[lane] && zeros[lane] != 0 && zeros[lane] != bytes) {
+      unknown(expression, "a copy that is zeros in part is not followed");
+    }
+    copy.reads.set(lane, mask_[lane] && zeros[lane] == 0);
+  }
+  mask_ = copy.reads;
+  touch(copy.from, false, *expression.getArg(1)->IgnoreParenImpCasts());
+  mask_ = copy.mask;
+  touch(copy.to, true, *copy.site, true);
+  for (std::int64_t i = 0; memory_ != nullptr && i < copy.elements; ++i) {
+    const Array& array = arrays_[copy.to.array];
+    memory_->store(copy.to.array, array, divided(element_at(copy.to, i).offset, word),
+                   Ring::nothing(lanes_), mask_);
+  }
+  open_group_.push_back(std::move(copy));
+}
+
+void Interpreter::arrive(const AsyncCopy& copy) {
+  const Mask active = mask_;
+  mask_ = copy.mask;
+  touch(copy.to, true, *copy.site);
+  for (std::int64_t i = 0; memory_ != nullptr && i < copy.elements; ++i) {
+    Ring value;
+    if (copy.reads.any()) {
+      const Place from = element_at(copy.from, i);
+      const Ring read =
+          memory_->load(from.array, arrays_[from.array], divided(from.offset, word), copy.reads);
+      value = blend(copy.reads, read, value);
+    }
+    memory_->store(copy.to.array, arrays_[copy.to.array],
+                   divided(element_at(copy.to, i).offset, word), value, mask_);
+  }
+  mask_ = active;
+}
+
+} // namespace evo

@@ -1,0 +1,158 @@
+// What pipeline_copies accepts and refuses, one reason at a time: the seed's kernel with a single
+// change. And how it composes with other rewrites.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "mutators/analysis/meaning.hpp"
+#include "mutators/registry.hpp"
+#include "tests/support/kernels.hpp"
+
+namespace evo {
+namespace {
+
+using test::Trail;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+constexpr const char* label = "gemm/k0 stages 3 async";
+
+struct Change {
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> replacements;
+};
+
+std::ostream& operator<<(std::ostream& stream, const Change& change) {
+  return stream << change.name;
+}
+
+std::string seed() {
+  return canonical(test::read(test::in_repository("seeds/lora/tiled.cu")));
+}
+
+std::string changed(const Change& change) {
+  std::string source = seed();
+  for (const auto& [from, to] : change.replacements) {
+    source = test::replaced(std::move(source), from, to);
+  }
+  return source;
+}
+
+std::string followed(const Trail& trail) {
+  return test::followed(seed(), trail);
+}
+
+bool mean_the_same(const std::string& before, const std::string& after) {
+  return same_meaning(test::parse(before), test::parse(after));
+}
+
+constexpr const char* core =
+    "sum[i][j] += tiles.w[thread_row + i][k] * tiles.x[k][thread_col + j];";
+constexpr const char* x_value = "X[(k0 + k) * d + block_col + col] : 0.0f;";
+
+class Refused : public testing::TestWithParam<Change> {};
+
+TEST_P(Refused, BecauseOfOneChange) {
+  EXPECT_THAT(test::labels(pipeline_copies(), changed(GetParam())), IsEmpty());
+}
+
+const Change refusals[] = {
+    {"a value is computed on the way",
+     {{x_value, "2.0f * X[(k0 + k) * d + block_col + col] : 0.0f;"}}},
+    {"what is out of range is not zero", {{x_value, "X[(k0 + k) * d + block_col + col] : 1.0f;"}}},
+    {"what is out of range is a negative zero",
+     {{x_value, "X[(k0 + k) * d + block_col + col] : -0.0f;"}}},
+    {"what is out of range is read too", {{x_value, "X[(k0 + k) * d + block_col + col] : X[0];"}}},
+    {"the computation writes a tile", {{core, std::string(core) + " tiles.w[0][0] = 1.0f;"}}},
+    {"there is a third barrier", {{core, std::string(core) + " __syncthreads();"}}},
+    {"the loads read a tile", {{"k0 + k < d ? W", "tiles.x[0][0] < 4.0f ? W"}}},
+    {"the card has too little shared memory", {{"gemm_block_k = 8;", "gemm_block_k = 128;"}}},
+};
+
+INSTANTIATE_TEST_SUITE_P(PipelineCopies, Refused, testing::ValuesIn(refusals));
+
+TEST(PipelineCopies, OffersAsManyStagesAsFit) {
+  const auto labels = [](const std::string& block_k) {
+    return test::labels(pipeline_copies(),
+                        changed({"", {{"gemm_block_k = 8;", "gemm_block_k = " + block_k + ";"}}}));
+  };
+  EXPECT_THAT(labels("8"), ElementsAre("gemm/k0 stages 2 async", "gemm/k0 stages 3 async",
+                                       "gemm/k0 stages 4 async", "gemm/k0 stages 5 async"));
+  EXPECT_THAT(labels("64"), ElementsAre("gemm/k0 stages 2 async", "gemm/k0 stages 3 async"));
+}
+
+TEST(PipelineCopies, IsProposedOnce) {
+  EXPECT_THAT(test::labels(pipeline_copies(), followed({{&pipeline_copies(), label}})), IsEmpty());
+  EXPECT_THAT(test::labels(double_buffer(), followed({{&pipeline_copies(), label}})), IsEmpty());
+}
+
+TEST(PipelineCopies, IncludesTheHeaderOnce) {
+  const std::string include = "#include <cuda_pipeline.h>\n";
+  const std::string after = followed({{&pipeline_copies(), label}});
+  EXPECT_EQ(after.find(include), after.rfind(include));
+  EXPECT_EQ(after, test::apply(pipeline_copies(),
+                               canonical(test::replaced(seed(), "#include <cuda_runtime.h>\n",
+                                                        include + "#include <cuda_runtime.h>\n")),
+                               label));
+}
+
+TEST(PipelineCopies, LeavesTilesBeyondTheLastToTheGuards) {
+  EXPECT_THAT(followed({{&pipeline_copies(), label}}), Not(HasSubstr("if (k0_next < d)")));
+}
+
+TEST(PipelineCopies, KeepsOutOfTilesBeyondTheLastWhereNoGuardDoes) {
+  const std::string before = changed({"", {{"k0 + k < d ? W", "true ? W"}}});
+  const std::string after = test::apply(pipeline_copies(), before, label);
+  EXPECT_THAT(after, HasSubstr("if (k0_next < d)"));
+  EXPECT_TRUE(mean_the_same(before, after));
+}
+
+TEST(PipelineCopies, ChangesItsNumberOfStagesByReshaping) {
+  const std::string after = followed({{&pipeline_copies(), label}});
+  const auto labels = test::labels(reshape_tile(), after);
+  EXPECT_THAT(labels, Contains("gemm/gemm_stages 2"));
+  EXPECT_THAT(labels, Not(Contains("gemm/gemm_stages 8")));
+  EXPECT_EQ(test::apply(reshape_tile(), after, "gemm/gemm_stages 5"),
+            followed({{&pipeline_copies(), "gemm/k0 stages 5 async"}}));
+}
+
+/// Each alone, before and after.
+class Composes : public testing::TestWithParam<Trail> {};
+
+TEST_P(Composes, InEitherOrder) {
+  Trail before = GetParam();
+  before.emplace_back(&pipeline_copies(), label);
+  Trail after{{&pipeline_copies(), label}};
+  after.insert(after.end(), GetParam().begin(), GetParam().end());
+  const std::string first = followed(before);
+  EXPECT_TRUE(mean_the_same(seed(), first));
+  EXPECT_EQ(first, followed(after));
+}
+
+const Trail compositions[] = {
+    {{&relayout_tile(), "gemm/w transpose"}},
+    {{&relayout_tile(), "gemm/w pad 4"}},
+    {{&reshape_tile(), "gemm/gemm_block_m 128, gemm_thread_m 8"}},
+    {{&reshape_tile(), "gemm/gemm_block_k 16"}},
+    {{&unroll_loop(), "gemm/k0 unroll 2"}},
+    {{&load_fragments(), "gemm/k fragments"}},
+    {{&fuse_epilogue(), "gemm/epilogue fuse update"}},
+    {{&launch_bounds(), "gemm/launch bounds 2"}},
+    {{&fold_low_rank(), "gemm/W fold update"}},
+};
+
+TEST(PipelineCopies, ComposesWithASwizzleAndVectors) {
+  const Trail trail{{&vectorise_access(), "gemm/w copy vector 4"},
+                    {&vectorise_access(), "gemm/x copy vector 4"},
+                    {&relayout_tile(), "gemm/x swizzle"},
+                    {&pipeline_copies(), label},
+                    {&relayout_tile(), "gemm/w pad 4"}};
+  EXPECT_TRUE(mean_the_same(seed(), followed(trail)));
+}
+
+INSTANTIATE_TEST_SUITE_P(PipelineCopies, Composes, testing::ValuesIn(compositions));
+
+} // namespace
+} // namespace evo
