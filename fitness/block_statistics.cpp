@@ -22,7 +22,7 @@ double mean_logarithm(const std::vector<double>& values) {
 
 } // namespace
 
-double log_ratio(const Block& block, std::size_t slow, std::size_t fast) {
+double log_ratio(const TimedBlock& block, std::size_t slow, std::size_t fast) {
   double sum = 0;
   for (const BlockTimes& times : block.sizes) {
     sum += mean_logarithm(calls_of(times, slow)) - mean_logarithm(calls_of(times, fast));
@@ -30,18 +30,18 @@ double log_ratio(const Block& block, std::size_t slow, std::size_t fast) {
   return sum / static_cast<double>(block.sizes.size());
 }
 
-std::vector<double> log_ratios(const std::vector<Block>& blocks, std::size_t slow,
+std::vector<double> log_ratios(const std::vector<TimedBlock>& blocks, std::size_t slow,
                                std::size_t fast) {
   std::vector<double> ratios;
   std::ranges::transform(blocks, std::back_inserter(ratios),
-                         [&](const Block& block) { return log_ratio(block, slow, fast); });
+                         [&](const TimedBlock& block) { return log_ratio(block, slow, fast); });
   return ratios;
 }
 
-std::vector<double> times_ms(const std::vector<Block>& blocks, std::size_t contender,
+std::vector<double> times_ms(const std::vector<TimedBlock>& blocks, std::size_t contender,
                              std::size_t size) {
   std::vector<double> times;
-  for (const Block& block : blocks) {
+  for (const TimedBlock& block : blocks) {
     const std::vector<double>& calls = calls_of(block.sizes[size], contender);
     times.insert(times.end(), calls.begin(), calls.end());
   }

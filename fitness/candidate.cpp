@@ -10,12 +10,12 @@ namespace evo {
 Candidate::Candidate(const std::filesystem::path& library, const std::string& entry)
     : handle_(dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL)) {
   if (handle_ == nullptr) {
-    throw Failure{Verdict::NoBuild, concat("the library cannot be loaded: ", dlerror())};
+    throw CandidateFailure{Verdict::NoBuild, concat("the library cannot be loaded: ", dlerror())};
   }
   try {
     entry_ = symbol(entry);
     workspace_ = symbol(entry + "_workspace");
-  } catch (const Failure&) {
+  } catch (const CandidateFailure&) {
     dlclose(handle_);
     throw;
   }
@@ -28,8 +28,8 @@ Candidate::~Candidate() {
 void* Candidate::symbol(const std::string& name) const {
   void* const found = dlsym(handle_, name.c_str());
   if (found == nullptr) {
-    throw Failure{Verdict::NoBuild,
-                  concat("the kernel file defines no extern \"C\" function '", name, "'")};
+    throw CandidateFailure{Verdict::NoBuild,
+                           concat("the kernel file defines no extern \"C\" function '", name, "'")};
   }
   return found;
 }

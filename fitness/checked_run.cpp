@@ -19,8 +19,9 @@ std::size_t bytes_of(const Oracle& oracle, const TensorSpec& tensor, int size) {
 
 GuardedBuffer guarded_workspace(const Oracle& oracle, const Candidate& candidate, int size) {
   const std::size_t bytes = candidate.workspace_bytes(oracle.entry_dims(size));
-  const Failure too_large{Verdict::OverLimits, concat("a workspace of ", bytes, " bytes at ",
-                                                      oracle.at_size(size), " does not fit")};
+  const CandidateFailure too_large{
+      Verdict::OverLimits,
+      concat("a workspace of ", bytes, " bytes at ", oracle.at_size(size), " does not fit")};
   if (bytes > largest_workspace) {
     throw too_large;
   }
@@ -73,7 +74,7 @@ std::string name_of_buffer(const Problem& problem, std::size_t index) {
 
 void require(std::int64_t count, Verdict verdict, const std::string& sentence) {
   if (count != 0) {
-    throw Failure{verdict, sentence};
+    throw CandidateFailure{verdict, sentence};
   }
 }
 
@@ -193,7 +194,7 @@ Accuracy check_output(const Oracle& oracle, const at::Tensor& output, const Prep
                  " are never written at ", oracle.at_size(prepared.size)));
   const Accuracy accuracy = oracle.compare(output, contents.reference, contents.exact);
   if (accuracy.violations > 0) {
-    throw Failure{Verdict::WrongAnswer, oracle.complaint(accuracy, prepared.size)};
+    throw CandidateFailure{Verdict::WrongAnswer, oracle.complaint(accuracy, prepared.size)};
   }
   return accuracy;
 }

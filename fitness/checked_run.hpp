@@ -42,7 +42,7 @@ struct Arguments {
 };
 
 /// All poisoned, and allocated in an order that depends on `chance`: the pointers of similar calls
-/// change places. Failure (OverLimits) for a workspace that does not fit.
+/// change places. CandidateFailure (OverLimits) for a workspace that does not fit.
 Arguments shuffled_arguments(const Oracle& oracle, const Candidate& candidate, int size,
                              std::uint64_t chance);
 
@@ -51,21 +51,21 @@ struct Outcome {
   bool as_before = false; // bit by bit what was expected
 };
 
-/// Runs the candidate on `inputs`; Failure unless it writes all of its output and nothing else.
-/// `before`: an earlier output for the same inputs, or undefined. Waits for the device once after
-/// the call.
+/// Runs the candidate on `inputs`; CandidateFailure unless it writes all of its output and nothing
+/// else. `before`: an earlier output for the same inputs, or undefined. Waits for the device once
+/// after the call.
 Outcome checked_call(const Oracle& oracle, const Candidate& candidate, int size,
                      const Arguments& arguments, const Tensors& inputs,
                      const at::Tensor& before = {});
 
-/// A checked call whose output is right; Failure for any other.
+/// A checked call whose output is right; CandidateFailure for any other.
 Accuracy check(const Oracle& oracle, const Candidate& candidate, const Prepared& prepared,
                const Contents& contents);
 
 /// A checked call on small integers, right to the last bit.
 void check_exactly(const Oracle& oracle, const Candidate& candidate, const Prepared& probe);
 
-/// Failure unless every element of `output` is written and right.
+/// CandidateFailure unless every element of `output` is written and right.
 Accuracy check_output(const Oracle& oracle, const at::Tensor& output, const Prepared& prepared,
                       const Contents& contents);
 

@@ -49,7 +49,7 @@ CompareResponse Comparison::run(const CompareRequest& request) {
       response.empty_kernel_ms = time_empty_kernel(timer_);
     }
     response.verdict = Verdict::Ok;
-  } catch (const Failure& failure) {
+  } catch (const CandidateFailure& failure) {
     response.fail(failure.verdict, failure.detail);
     response.culprit = suspect_;
   }
@@ -68,9 +68,9 @@ void Comparison::load(const CompareRequest& request) {
 }
 
 /// Taken again while the card is slowed, a bounded number of times.
-Block Comparison::block(std::size_t number) {
+TimedBlock Comparison::block(std::size_t number) {
   for (int repetitions = 0;; ++repetitions) {
-    Block block;
+    TimedBlock block;
     block.repetitions = repetitions;
     for (std::size_t size = 0; size < sizes_.size(); ++size) {
       block.sizes.push_back(block_at(size, number));

@@ -27,7 +27,7 @@ private:
   struct Rival;
 
   void load(const CompareRequest& request);
-  Block block(std::size_t number);
+  TimedBlock block(std::size_t number);
   BlockTimes block_at(std::size_t size, std::size_t number);
   void enter(std::size_t size, std::size_t draw);
   void check_clocks();

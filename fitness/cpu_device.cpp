@@ -77,7 +77,7 @@ public:
       }
       response.counts = count_launches(*executor, request.count_sizes);
       response.fitness.verdict = Verdict::Ok;
-    } catch (const Failure& failure) {
+    } catch (const CandidateFailure& failure) {
       response.fail(failure.verdict, failure.detail);
     }
     if (const auto left = traces.left()) {
@@ -109,7 +109,7 @@ public:
           verify_cases(oracle_.problem().outlines(), plan, oracle_.problem().rtol, run_case);
       response.verification.calls = static_cast<int>(response.verification.cases.size());
       response.conclude(oracle_.problem().vary);
-    } catch (const Failure& failure) {
+    } catch (const CandidateFailure& failure) {
       response.fail(failure.verdict, failure.detail);
     }
     return response;
@@ -186,7 +186,7 @@ std::vector<float> CpuDevice::run(cpu::Executor& executor, const std::vector<cpu
   output.values.resize(options.extent == cpu::Extent::Nothing ? 0 : c10::multiply_integers(shape));
   cpu::Run result = executor.run(inputs, output, oracle_.entry_dims(size), options);
   if (result.verdict != Verdict::Ok) {
-    throw Failure{result.verdict, concat(result.detail, ", at ", oracle_.at_size(size))};
+    throw CandidateFailure{result.verdict, concat(result.detail, ", at ", oracle_.at_size(size))};
   }
   if (counts != nullptr) {
     *counts = std::move(result.counts);
@@ -202,11 +202,12 @@ void CpuDevice::check_integers(cpu::Executor& executor, int size) {
     const auto [wrong, right] = std::ranges::mismatch(values, prepared.integer_answer);
     if (wrong != values.end()) {
       const bool first = order == orders.front();
-      throw Failure{first ? Verdict::WrongAnswer : Verdict::NonDeterministic,
-                    concat(oracle_.problem().output.name, "[", wrong - values.begin(), "] is ",
-                           *wrong, " and should be ", *right, " at ", oracle_.at_size(size),
-                           " with small integers", first ? "" : " and threads in ",
-                           first ? "" : name_of(order), first ? "" : " order only")};
+      throw CandidateFailure{first ? Verdict::WrongAnswer : Verdict::NonDeterministic,
+                             concat(oracle_.problem().output.name, "[", wrong - values.begin(),
+                                    "] is ", *wrong, " and should be ", *right, " at ",
+                                    oracle_.at_size(size), " with small integers",
+                                    first ? "" : " and threads in ", first ? "" : name_of(order),
+                                    first ? "" : " order only")};
     }
   }
 }
@@ -217,7 +218,7 @@ SizeResult CpuDevice::check_reals(cpu::Executor& executor, int size) {
   const Accuracy accuracy =
       oracle_.compare(shaped(values, size), prepared.reference, prepared.exact);
   if (accuracy.violations > 0) {
-    throw Failure{Verdict::WrongAnswer, oracle_.complaint(accuracy, size)};
+    throw CandidateFailure{Verdict::WrongAnswer, oracle_.complaint(accuracy, size)};
   }
   SizeResult result;
   result.size = size;

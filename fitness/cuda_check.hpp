@@ -10,8 +10,9 @@ namespace evo {
 
 inline void check_cuda(cudaError_t error, const std::string& what) {
   if (error != cudaSuccess) {
-    throw Failure{Verdict::LaunchError, concat(what, " ended with ", cudaGetErrorName(error), ": ",
-                                               cudaGetErrorString(error))};
+    throw CandidateFailure{
+        Verdict::LaunchError,
+        concat(what, " ended with ", cudaGetErrorName(error), ": ", cudaGetErrorString(error))};
   }
 }
 

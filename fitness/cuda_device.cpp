@@ -85,7 +85,7 @@ CardRates card_rates() {
 template <typename Work> auto or_no_device(const Work& work) {
   try {
     return work();
-  } catch (const Failure& failure) { // a CUDA call of ours
+  } catch (const CandidateFailure& failure) { // a CUDA call of ours
     throw NoDevice(failure.detail);
   } catch (const c10::Error& error) { // most likely too little memory
     throw NoDevice(concat("LibTorch on the CUDA device: ", error.what_without_backtrace()));
@@ -152,7 +152,7 @@ private:
 
   struct Damage {
     bool spoilt = true;
-    std::optional<Failure> failure = {};
+    std::optional<CandidateFailure> failure = {};
     bool outranks = true; // what was found out before
   };
 
@@ -178,10 +178,10 @@ private:
   static void guarded(Response& response, const Work& work) {
     try {
       work();
-    } catch (const Failure& failure) {
+    } catch (const CandidateFailure& failure) {
       response.fail(failure.verdict, failure.detail);
     } catch (const c10::Error& error) {
-      const Failure failure = failure_of(error);
+      const CandidateFailure failure = failure_of(error);
       response.fail(failure.verdict, failure.detail);
     }
   }
@@ -193,7 +193,7 @@ private:
   Prepared prepare_probe() const;
   SizeResult known_or_timed(const std::vector<SizeResult>& known, Prepared& prepared) const;
   SizeResult time_reference(Prepared& prepared) const;
-  static Failure failure_of(const c10::Error& error);
+  static CandidateFailure failure_of(const c10::Error& error);
   Damage look_for_damage(const Before& before) const;
   const Prepared& find(int size) const;
   at::Tensor fingerprint() const;
@@ -357,7 +357,7 @@ at::Tensor CudaDevice::fingerprint() const {
 }
 
 /// What LibTorch throws in the middle of a judgement.
-Failure CudaDevice::failure_of(const c10::Error& error) {
+CandidateFailure CudaDevice::failure_of(const c10::Error& error) {
   const std::string message = error.what_without_backtrace();
   if (message.find("out of memory") != std::string::npos) {
     return {Verdict::OverLimits, "it leaves the judge too little device memory to work with"};
@@ -368,7 +368,7 @@ Failure CudaDevice::failure_of(const c10::Error& error) {
 /// The next candidate is judged here only if this one has left everything as it was.
 CudaDevice::Damage CudaDevice::look_for_damage(const Before& before) const {
   if (cudaDeviceSynchronize() != cudaSuccess) { // sticky: nothing in this context works any more
-    return {.failure = Failure{Verdict::LaunchError, "it leaves the device in an error"},
+    return {.failure = CandidateFailure{Verdict::LaunchError, "it leaves the device in an error"},
             .outranks = false};
   }
   if (auto left = before.traces.left()) {
@@ -379,21 +379,23 @@ CudaDevice::Damage CudaDevice::look_for_damage(const Before& before) const {
   const std::size_t free = free_device_memory();
   const std::size_t at_start = state_->free_memory();
   if (free + at_start / 2 < before.free_memory) {
-    return {.failure = Failure{Verdict::OverLimits,
-                               concat("it leaves ", free >> 20, " of ", before.free_memory >> 20,
-                                      " MiB of device memory free")}};
+    return {.failure =
+                CandidateFailure{Verdict::OverLimits,
+                                 concat("it leaves ", free >> 20, " of ", before.free_memory >> 20,
+                                        " MiB of device memory free")}};
   }
   if (free < at_start / 8) { // many took a little: a new process has it all
     return {};
   }
   try {
     if (!fingerprint().equal(fingerprint_) || !verifier_.intact()) {
-      return {.failure = Failure{Verdict::OutOfBounds,
-                                 "it changed memory that belongs to none of its arguments"}};
+      return {.failure = CandidateFailure{
+                  Verdict::OutOfBounds, "it changed memory that belongs to none of its arguments"}};
     }
   } catch (const c10::Error& error) { // a context that was reset under us, say
-    return {.failure = Failure{Verdict::Suspicious, concat("the device does not work after it: ",
-                                                           failure_of(error).detail)}};
+    return {.failure =
+                CandidateFailure{Verdict::Suspicious, concat("the device does not work after it: ",
+                                                             failure_of(error).detail)}};
   }
   return {.spoilt = false};
 }

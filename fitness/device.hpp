@@ -32,7 +32,7 @@ std::unique_ptr<Device> make_cuda_device(const PrepareRequest& request);
 std::unique_ptr<Device> make_cpu_device(const PrepareRequest& request);
 
 /// Thrown where a candidate is found out, caught at the end of Device::judge.
-struct Failure {
+struct CandidateFailure {
   Verdict verdict;
   std::string detail;
 };

@@ -178,8 +178,9 @@ auto fields(const BlockTimes&) {
 }
 
 /// Without the conditions, which may be missing.
-auto fields(const Block&) {
-  return std::tuple{Field{"sizes", &Block::sizes}, Field{"repetitions", &Block::repetitions}};
+auto fields(const TimedBlock&) {
+  return std::tuple{Field{"sizes", &TimedBlock::sizes},
+                    Field{"repetitions", &TimedBlock::repetitions}};
 }
 
 auto fields(const CompareResponse&) {
@@ -424,13 +425,13 @@ void from_json(const json& object, CompareRequest& request) {
   read(object, request);
 }
 
-void to_json(json& object, const Block& block) {
+void to_json(json& object, const TimedBlock& block) {
   write(object, block);
   if (block.conditions) {
     object["conditions"] = *block.conditions;
   }
 }
-void from_json(const json& object, Block& block) {
+void from_json(const json& object, TimedBlock& block) {
   read(object, block);
   const auto conditions = object.find("conditions");
   block.conditions =

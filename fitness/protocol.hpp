@@ -128,7 +128,7 @@ struct BlockTimes {
   std::vector<double> reference_ms;
 };
 
-struct Block {
+struct TimedBlock {
   std::vector<BlockTimes> sizes; // as the request has them
   int repetitions = 0;           // of the block, because the card was slowed
   std::optional<Conditions> conditions;
@@ -139,7 +139,7 @@ struct CompareResponse {
   Verdict verdict = Verdict::Crash;
   std::string detail;  // one sentence for a failure
   std::string culprit; // id of the contender that failed; empty: the worker died or refused
-  std::vector<Block> blocks;
+  std::vector<TimedBlock> blocks;
   std::vector<std::vector<double>> cold_ms; // per contender and size, median; empty: not asked
   double empty_kernel_ms = 0;               // median of a launch that does nothing; 0: unknown
   bool leaving = false;                     // as JudgeResponse's
@@ -191,8 +191,8 @@ void to_json(nlohmann::json& json, const JudgeRequest& request);
 void from_json(const nlohmann::json& json, JudgeRequest& request);
 void to_json(nlohmann::json& json, const CompareRequest& request);
 void from_json(const nlohmann::json& json, CompareRequest& request);
-void to_json(nlohmann::json& json, const Block& block);
-void from_json(const nlohmann::json& json, Block& block);
+void to_json(nlohmann::json& json, const TimedBlock& block);
+void from_json(const nlohmann::json& json, TimedBlock& block);
 void to_json(nlohmann::json& json, const CompareResponse& response);
 void from_json(const nlohmann::json& json, CompareResponse& response);
 void to_json(nlohmann::json& json, const LaunchCounts& counts);

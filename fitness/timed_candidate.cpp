@@ -58,8 +58,8 @@ CallTime TimedCandidate::call(const Timer& timer, const std::function<void()>& b
 /// Here, not at the end, so that nobody else is blamed for what comes out of changed inputs.
 void TimedCandidate::check_inputs() const {
   if (!prepared_.holds(contents_)) {
-    throw Failure{Verdict::TouchedInput,
-                  concat("it changes an input at ", oracle_.at_size(prepared_.size))};
+    throw CandidateFailure{Verdict::TouchedInput,
+                           concat("it changes an input at ", oracle_.at_size(prepared_.size))};
   }
 }
 
@@ -84,7 +84,7 @@ void settle_doubts(std::vector<CallTime> calls, const std::function<CallTime()>&
     calls.push_back(time_once());
   }
   if (const std::string complaint = clocks_disagree(calls); !complaint.empty()) {
-    throw Failure{Verdict::Suspicious, concat(complaint, ", at ", where)};
+    throw CandidateFailure{Verdict::Suspicious, concat(complaint, ", at ", where)};
   }
 }
 

@@ -11,7 +11,7 @@
 namespace evo {
 
 /// A candidate at one size and on one of its contents, which must be live while it is called. A
-/// CUDA error, a changed input, an unwritten or a wrong output of any call is a Failure.
+/// CUDA error, a changed input, an unwritten or a wrong output of any call is a CandidateFailure.
 class TimedCandidate {
 public:
   /// Calls it once, on a poisoned output, and keeps what it wrote as the accepted output.
@@ -38,7 +38,7 @@ private:
 };
 
 /// Nothing while the clocks agree on `calls`; else it makes more of them with `time_once` and, if
-/// the clocks still disagree, is a Failure (Suspicious).
+/// the clocks still disagree, is a CandidateFailure (Suspicious).
 void settle_doubts(std::vector<CallTime> calls, const std::function<CallTime()>& time_once,
                    const std::string& where);
 

@@ -28,7 +28,7 @@ public:
   ~Timer();
 
   /// The call stands between two events and is followed by a synchronisation of the device.
-  /// Whatever `call` throws passes through; a CUDA error is a Failure (LaunchError).
+  /// Whatever `call` throws passes through; a CUDA error is a CandidateFailure (LaunchError).
   CallTime time(const std::function<void()>& call) const;
 
 private:

@@ -100,22 +100,22 @@ void adopt_orphans() {
 
 Traces::Traces() : threads_(own_threads()), open_files_(open_files()) {}
 
-std::optional<Failure> Traces::left() const {
+std::optional<CandidateFailure> Traces::left() const {
   if (has_children()) {
     end_children();
-    return Failure{Verdict::Suspicious, "it leaves a process behind"};
+    return CandidateFailure{Verdict::Suspicious, "it leaves a process behind"};
   }
   const auto deadline = std::chrono::steady_clock::now() + time_to_end;
   while (more_than(own_threads(), threads_)) {
     if (std::chrono::steady_clock::now() > deadline) {
-      return Failure{Verdict::Suspicious, "it leaves a thread running"};
+      return CandidateFailure{Verdict::Suspicious, "it leaves a thread running"};
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   for (const auto& [file, count] : open_files()) {
     const auto before = open_files_.find(file);
     if (before == open_files_.end() || before->second < count) {
-      return Failure{Verdict::Suspicious, concat("it leaves ", file, " open")};
+      return CandidateFailure{Verdict::Suspicious, concat("it leaves ", file, " open")};
     }
   }
   return std::nullopt;

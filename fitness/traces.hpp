@@ -18,10 +18,10 @@ class Traces {
 public:
   Traces();
 
-  /// Failure (Suspicious) when there are threads, child processes or open files that were not there
-  /// before; the children are ended. Threads of the CUDA driver and its devices do not count. To be
-  /// asked before the candidate is unloaded.
-  std::optional<Failure> left() const;
+  /// CandidateFailure (Suspicious) when there are threads, child processes or open files that were
+  /// not there before; the children are ended. Threads of the CUDA driver and its devices do not
+  /// count. To be asked before the candidate is unloaded.
+  std::optional<CandidateFailure> left() const;
 
 private:
   std::set<std::string> threads_;         // numbers

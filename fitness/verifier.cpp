@@ -82,8 +82,8 @@ void Verifier::repeat(const Candidate& candidate, int calls) {
       refuse_second(sample.place, *fault);
     }
     if (fault) {
-      throw Failure{Verdict::WrongAnswer,
-                    concat("at ", oracle_.at_size(sample.place.size), ", ", *fault)};
+      throw CandidateFailure{Verdict::WrongAnswer,
+                             concat("at ", oracle_.at_size(sample.place.size), ", ", *fault)};
     }
     if (!sample.accepted.defined()) {
       sample.accepted = outcome.output;
@@ -124,9 +124,9 @@ std::vector<Verifier::Sample> Verifier::samples() const {
 }
 
 void Verifier::refuse_second(const Place& place, const std::string& fault) const {
-  throw Failure{Verdict::NonDeterministic,
-                concat("the same inputs at ", oracle_.at_size(place.size),
-                       " gave a right result before; now ", fault)};
+  throw CandidateFailure{Verdict::NonDeterministic,
+                         concat("the same inputs at ", oracle_.at_size(place.size),
+                                " gave a right result before; now ", fault)};
 }
 
 } // namespace evo

@@ -18,7 +18,7 @@ public:
   explicit Verifier(const Oracle& oracle) : oracle_(oracle) {}
 
   /// Each case twice, between buffers that change places; then calls on small contents, as many as
-  /// are left of the request's. Failure for anything but a case that fails.
+  /// are left of the request's. CandidateFailure for anything but a case that fails.
   Verification verify(const Candidate& candidate, const VerifyRequest& request);
 
   /// Nobody has written into what it keeps.

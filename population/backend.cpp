@@ -40,9 +40,10 @@ BackendInfo describe(Backend kind, const PrepareResponse& prepared, const std::s
   return info;
 }
 
-std::unique_ptr<Evaluator> sanitized(std::unique_ptr<Evaluator> evaluator, const Problem& problem,
-                                     const std::filesystem::path& nvcc,
-                                     const std::filesystem::path& cache, BackendInfo& info) {
+std::unique_ptr<FitnessEvaluator> sanitized(std::unique_ptr<FitnessEvaluator> evaluator,
+                                            const Problem& problem,
+                                            const std::filesystem::path& nvcc,
+                                            const std::filesystem::path& cache, BackendInfo& info) {
   const auto tool = Sanitizer::find(nvcc);
   if (!tool) {
     info.remarks.push_back("compute-sanitizer was not found: elites are not checked with it");
@@ -90,7 +91,7 @@ OpenBackend open_backend(const Options& options, const Problem& problem, std::st
       WorkerClient* const timer = worker.get();
       Builder build = builder(info.target);
       std::string build_line = build.command_line();
-      std::unique_ptr<Evaluator> evaluator = std::make_unique<CudaEvaluator>(
+      std::unique_ptr<FitnessEvaluator> evaluator = std::make_unique<CudaEvaluator>(
           std::move(build), std::move(worker), info.target, problem.sizes,
           Floor(problem, prepared.card, prepared.arch),
           VerifySettings{options.level, verification_sizes(problem.sizes, options.search.seed)});

@@ -13,7 +13,7 @@ namespace evo {
 
 struct OpenBackend {
   BackendInfo info;
-  std::unique_ptr<Evaluator> evaluator;
+  std::unique_ptr<FitnessEvaluator> evaluator;
   WorkerClient* timer = nullptr; // the evaluator's, where it measures; nullptr: it estimates
 };
 

@@ -35,8 +35,8 @@ std::string failure(const Individual& individual, const Fitness& fitness) {
 }
 
 /// Who builds, from the cache, for all have been built before; and has passed its verification.
-std::vector<Entrant> enter(const Archive& archive, Evaluator& evaluator, std::stop_token stop,
-                           std::vector<std::string>& failures) {
+std::vector<Entrant> enter(const Archive& archive, FitnessEvaluator& evaluator,
+                           std::stop_token stop, std::vector<std::string>& failures) {
   std::vector<Entrant> entrants;
   for (const Individual* individual : archive.fittest(most_finalists)) {
     auto result = evaluator.build(individual->genome, stop);
@@ -61,10 +61,10 @@ std::vector<Entrant> enter(const Archive& archive, Evaluator& evaluator, std::st
 
 /// Blocks of all entrants. Those that fail are taken out, with a sentence to `failures`, and the
 /// others begin again. Empty when it is not known who failed, or nobody is left.
-std::vector<Block> time_entrants(std::vector<Entrant>& entrants, WorkerClient& worker,
-                                 const std::vector<int>& sizes, std::stop_token stop,
-                                 std::vector<std::string>& failures) {
-  std::vector<Block> blocks;
+std::vector<TimedBlock> time_entrants(std::vector<Entrant>& entrants, WorkerClient& worker,
+                                      const std::vector<int>& sizes, std::stop_token stop,
+                                      std::vector<std::string>& failures) {
+  std::vector<TimedBlock> blocks;
   const auto end = Clock::now() + patience;
   while (!entrants.empty() && (blocks.empty() || Clock::now() < end) &&
          blocks.size() < enough_blocks) {
@@ -92,8 +92,8 @@ std::vector<Block> time_entrants(std::vector<Entrant>& entrants, WorkerClient& w
   return blocks;
 }
 
-Finalist finalist(const Individual& individual, const std::vector<Block>& blocks, std::size_t place,
-                  std::size_t finalists) {
+Finalist finalist(const Individual& individual, const std::vector<TimedBlock>& blocks,
+                  std::size_t place, std::size_t finalists) {
   const double each = level / static_cast<double>(std::max<std::size_t>(finalists - 1, 1));
   return {.individual = individual,
           .confirmed = with_reference(with_times(individual.fitness, blocks, place), blocks),
@@ -114,8 +114,8 @@ std::size_t winner_of(const std::vector<Finalist>& finalists) {
 }
 
 /// Picks the winner, and another one for as long as it fails.
-void verify_winner(Confirmation& confirmation, std::vector<Entrant> entrants, Evaluator& evaluator,
-                   std::stop_token stop) {
+void verify_winner(Confirmation& confirmation, std::vector<Entrant> entrants,
+                   FitnessEvaluator& evaluator, std::stop_token stop) {
   std::vector<Finalist>& finalists = confirmation.finalists;
   while (!finalists.empty()) {
     confirmation.winner = winner_of(finalists);
@@ -143,13 +143,13 @@ double shrinkage_percent(const Finalist& finalist) {
 
 } // namespace
 
-std::optional<Confirmation> confirm(const Archive& archive, Evaluator& evaluator,
+std::optional<Confirmation> confirm(const Archive& archive, FitnessEvaluator& evaluator,
                                     WorkerClient& worker, const std::vector<int>& sizes,
                                     std::stop_token stop) {
   Confirmation confirmation;
   std::vector<Entrant> entrants = enter(archive, evaluator, stop, confirmation.failures);
   worker.renew();
-  const std::vector<Block> blocks =
+  const std::vector<TimedBlock> blocks =
       time_entrants(entrants, worker, sizes, stop, confirmation.failures);
   if (blocks.empty() || stop.stop_requested()) {
     return std::nullopt;

@@ -34,7 +34,7 @@ struct Confirmation {
 /// and the reference: twelve blocks, or fewer where those take longer than a few seconds. Who was
 /// never verified is so before; the winner is at the end, in every case at every size, unless that
 /// is stopped. Who fails anywhere is out. nullopt when stopped, or when nobody is left.
-std::optional<Confirmation> confirm(const Archive& archive, Evaluator& evaluator,
+std::optional<Confirmation> confirm(const Archive& archive, FitnessEvaluator& evaluator,
                                     WorkerClient& worker, const std::vector<int>& sizes,
                                     std::stop_token stop);
 

@@ -28,7 +28,8 @@ bool challenges(const Fitness& candidate, const Fitness& incumbent) {
 }
 
 /// The incumbent's times beside the challenger's, whose reference both share.
-Fitness refreshed(const Fitness& challenger, const std::vector<Block>& blocks, Fitness incumbent) {
+Fitness refreshed(const Fitness& challenger, const std::vector<TimedBlock>& blocks,
+                  Fitness incumbent) {
   for (std::size_t i = 0; i < incumbent.sizes.size(); ++i) {
     incumbent.sizes[i].reference_ms = challenger.sizes[i].reference_ms;
   }

@@ -18,7 +18,7 @@ std::variant<Kernel, BuildFailure> parse_gate(const Genome& genome, const Target
 /// Screens with a few calls, and gives up on what is far from the incumbent. What looks faster than
 /// the incumbent is verified, and timed against it, interleaved, until a sequential test decides.
 /// Nobody is faster than the card can be.
-class CudaEvaluator : public Evaluator {
+class CudaEvaluator : public FitnessEvaluator {
 public:
   CudaEvaluator(Builder builder, std::unique_ptr<WorkerClient> worker, Target target,
                 std::vector<int> sizes, Floor floor, VerifySettings verify);

@@ -43,7 +43,7 @@ Duel duel(WorkerClient& worker, const Contender& incumbent, const Contender& cha
       result.culprit = std::move(response.culprit);
       return result;
     }
-    for (Block& block : response.blocks) {
+    for (TimedBlock& block : response.blocks) {
       test.add(log_ratio(block, 0, 1));
       result.blocks.push_back(std::move(block));
     }
@@ -53,7 +53,7 @@ Duel duel(WorkerClient& worker, const Contender& incumbent, const Contender& cha
   return result;
 }
 
-Fitness with_times(Fitness fitness, const std::vector<Block>& blocks, std::size_t contender) {
+Fitness with_times(Fitness fitness, const std::vector<TimedBlock>& blocks, std::size_t contender) {
   for (std::size_t i = 0; i < fitness.sizes.size(); ++i) {
     const TimeSummary times = summarize(times_ms(blocks, contender, i));
     fitness.sizes[i].median_ms = times.median_ms;
@@ -64,7 +64,7 @@ Fitness with_times(Fitness fitness, const std::vector<Block>& blocks, std::size_
   return fitness;
 }
 
-Fitness with_reference(Fitness fitness, const std::vector<Block>& blocks) {
+Fitness with_reference(Fitness fitness, const std::vector<TimedBlock>& blocks) {
   const std::size_t reference = blocks.at(0).sizes.at(0).contenders_ms.size();
   for (std::size_t i = 0; i < fitness.sizes.size(); ++i) {
     fitness.sizes[i].reference_ms = summarize(times_ms(blocks, reference, i)).median_ms;

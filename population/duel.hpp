@@ -21,8 +21,8 @@ struct Duel {
   std::string detail;
   std::string culprit; // its id; empty: not known which
   Decision decision = Decision::Undecided;
-  Estimate estimate;         // the challenger's speed over the incumbent's
-  std::vector<Block> blocks; // the incumbent is contender 0, the challenger 1
+  Estimate estimate;              // the challenger's speed over the incumbent's
+  std::vector<TimedBlock> blocks; // the incumbent is contender 0, the challenger 1
 };
 
 /// How long an answer of their duel is awaited.
@@ -34,9 +34,9 @@ Duel duel(WorkerClient& worker, const Contender& incumbent, const Contender& cha
           const std::vector<int>& sizes, std::chrono::milliseconds deadline, std::stop_token stop);
 
 /// `fitness` with the medians of the contender's calls in place of its times, for the same sizes.
-Fitness with_times(Fitness fitness, const std::vector<Block>& blocks, std::size_t contender);
+Fitness with_times(Fitness fitness, const std::vector<TimedBlock>& blocks, std::size_t contender);
 
 /// And the reference's, in place of what the worker found when it started.
-Fitness with_reference(Fitness fitness, const std::vector<Block>& blocks);
+Fitness with_reference(Fitness fitness, const std::vector<TimedBlock>& blocks);
 
 } // namespace evo

@@ -56,9 +56,9 @@ Fitness verified(Fitness fitness, VerifyResponse response);
 /// The self-test leaves the policy out to try what stands behind it.
 enum class Gates { All, WithoutPolicy };
 
-class Evaluator {
+class FitnessEvaluator {
 public:
-  virtual ~Evaluator() = default;
+  virtual ~FitnessEvaluator() = default;
 
   /// All gates before the card: parse, policy, limits, compilers. Called from many threads. Blocks.
   virtual std::variant<Built, BuildFailure> build(const Genome& genome, std::stop_token stop,

@@ -9,9 +9,9 @@
 namespace evo {
 
 /// Does as the inner one does; what derives from it has a say in the judgement.
-class Guard : public Evaluator {
+class Guard : public FitnessEvaluator {
 public:
-  explicit Guard(std::unique_ptr<Evaluator> inner) : inner_(std::move(inner)) {}
+  explicit Guard(std::unique_ptr<FitnessEvaluator> inner) : inner_(std::move(inner)) {}
 
   std::variant<Built, BuildFailure> build(const Genome& genome, std::stop_token stop,
                                           Gates gates) const override {
@@ -26,10 +26,10 @@ public:
   }
 
 protected:
-  Evaluator& inner() { return *inner_; }
+  FitnessEvaluator& inner() { return *inner_; }
 
 private:
-  std::unique_ptr<Evaluator> inner_;
+  std::unique_ptr<FitnessEvaluator> inner_;
 };
 
 } // namespace evo

@@ -8,8 +8,9 @@
 
 namespace evo {
 
-HazardGuard::HazardGuard(std::unique_ptr<Evaluator> evaluator, std::unique_ptr<Hazards> hazards,
-                         std::string machine, std::string build_line)
+HazardGuard::HazardGuard(std::unique_ptr<FitnessEvaluator> evaluator,
+                         std::unique_ptr<Hazards> hazards, std::string machine,
+                         std::string build_line)
     : Guard(std::move(evaluator)), hazards_(std::move(hazards)), machine_(std::move(machine)),
       build_line_(std::move(build_line)) {}
 

@@ -15,7 +15,7 @@ class HazardGuard : public Guard {
 public:
   /// `machine`: card and driver, for a hazard of one is none of another. `build_line`: how kernels
   /// are compiled, for the record.
-  HazardGuard(std::unique_ptr<Evaluator> evaluator, std::unique_ptr<Hazards> hazards,
+  HazardGuard(std::unique_ptr<FitnessEvaluator> evaluator, std::unique_ptr<Hazards> hazards,
               std::string machine, std::string build_line);
 
   Judgement judge(const Genome& genome, const Built& built, const Incumbent* incumbent,

@@ -43,7 +43,7 @@ Judged JudgingSession::take(const std::filesystem::path& file, bool timed) {
     return unbuilt(std::move(*failure));
   }
   Built& built = std::get<Built>(result);
-  Evaluator& evaluator = *backend().evaluator;
+  FitnessEvaluator& evaluator = *backend().evaluator;
   Fitness fitness{.verdict = Verdict::Ok, .detail = {}, .sizes = {}};
   if (timed) {
     fitness = evaluator.judge(genome, built, nullptr, stop()).fitness;

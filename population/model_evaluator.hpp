@@ -12,7 +12,7 @@ namespace evo {
 
 /// nvcc builds too, though nothing of it runs: its registers and shared memory are the model's
 /// input, and its verdict is final.
-class ModelEvaluator : public Evaluator {
+class ModelEvaluator : public FitnessEvaluator {
 public:
   ModelEvaluator(Builder builder, cpu::HostBuilder host_builder,
                  std::unique_ptr<WorkerClient> worker, Problem problem, Card card, Level level);

@@ -54,7 +54,7 @@ using FirstOf = std::map<std::string, Message>; // by digest
 
 class Pipeline::Graph {
 public:
-  Graph(Evaluator& evaluator, int jobs, std::stop_token stop, PipelineEvents events);
+  Graph(FitnessEvaluator& evaluator, int jobs, std::stop_token stop, PipelineEvents events);
   ~Graph();
 
   void submit(int generation, int first_slot, std::vector<Propose> proposals);
@@ -91,7 +91,7 @@ private:
   void measure(Candidate& candidate);
   void collect(const Message& message);
 
-  Evaluator& evaluator_;
+  FitnessEvaluator& evaluator_;
   PipelineEvents events_;
   std::stop_source stop_;
   std::stop_callback<std::function<void()>> forward_stop_;
@@ -147,7 +147,8 @@ Pipeline::Graph::Nodes::Nodes(Graph& self)
   flow::make_edge(judge, collect);
 }
 
-Pipeline::Graph::Graph(Evaluator& evaluator, int jobs, std::stop_token stop, PipelineEvents events)
+Pipeline::Graph::Graph(FitnessEvaluator& evaluator, int jobs, std::stop_token stop,
+                       PipelineEvents events)
     : evaluator_(evaluator), events_(std::move(events)),
       forward_stop_(std::move(stop), [this] { stop_.request_stop(); }),
       parallelism_(oneapi::tbb::global_control::max_allowed_parallelism,
@@ -337,7 +338,8 @@ void Pipeline::Graph::collect(const Message& message) {
   }
 }
 
-Pipeline::Pipeline(Evaluator& evaluator, int jobs, std::stop_token stop, PipelineEvents events)
+Pipeline::Pipeline(FitnessEvaluator& evaluator, int jobs, std::stop_token stop,
+                   PipelineEvents events)
     : graph_(std::make_unique<Graph>(evaluator, jobs, std::move(stop), std::move(events))) {}
 
 Pipeline::~Pipeline() = default;

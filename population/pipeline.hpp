@@ -27,7 +27,7 @@ public:
   using Propose = std::function<Proposal()>;
 
   /// `jobs`: how many candidates are proposed, and how many built, side by side.
-  Pipeline(Evaluator& evaluator, int jobs, std::stop_token stop, PipelineEvents events);
+  Pipeline(FitnessEvaluator& evaluator, int jobs, std::stop_token stop, PipelineEvents events);
   ~Pipeline(); // stops what is still under way
 
   /// Starts a batch; slots count from `first_slot`. Proposals run on any thread, at any time.

@@ -5,7 +5,7 @@
 #include <fmt/core.h>
 
 namespace evo {
-SanitizerGuard::SanitizerGuard(std::unique_ptr<Evaluator> evaluator,
+SanitizerGuard::SanitizerGuard(std::unique_ptr<FitnessEvaluator> evaluator,
                                std::unique_ptr<Sanitizer> sanitizer)
     : Guard(std::move(evaluator)), sanitizer_(std::move(sanitizer)) {}
 

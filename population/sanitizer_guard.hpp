@@ -13,7 +13,7 @@ namespace evo {
 /// a line on stderr.
 class SanitizerGuard : public Guard {
 public:
-  SanitizerGuard(std::unique_ptr<Evaluator> evaluator, std::unique_ptr<Sanitizer> sanitizer);
+  SanitizerGuard(std::unique_ptr<FitnessEvaluator> evaluator, std::unique_ptr<Sanitizer> sanitizer);
 
   Judgement judge(const Genome& genome, const Built& built, const Incumbent* incumbent,
                   std::stop_token stop) override;

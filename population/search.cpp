@@ -26,7 +26,7 @@ void check_seed(const Individual& seed) {
 } // namespace
 
 Search::Search(const SearchSettings& settings, std::vector<Genome> seeds, Dialect dialect,
-               Evaluator& evaluator, Observer& observer, std::stop_token stop)
+               FitnessEvaluator& evaluator, Observer& observer, std::stop_token stop)
     : settings_(settings), seeds_(std::move(seeds)), dialect_(std::move(dialect)),
       evaluator_(evaluator), observer_(observer), stop_(std::move(stop)) {
   const int half = (settings_.population + 1) / 2;

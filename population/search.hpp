@@ -48,7 +48,7 @@ public:
 class Search {
 public:
   Search(const SearchSettings& settings, std::vector<Genome> seeds, Dialect dialect,
-         Evaluator& evaluator, Observer& observer, std::stop_token stop);
+         FitnessEvaluator& evaluator, Observer& observer, std::stop_token stop);
 
   /// Runs all generations, or up to a stop. InputError for a seed that does not pass. An
   /// `incumbent` is judged after the seeds and is what must be beaten, but does not breed; one that
@@ -73,7 +73,7 @@ private:
   SearchSettings settings_;
   std::vector<Genome> seeds_;
   Dialect dialect_;
-  Evaluator& evaluator_;
+  FitnessEvaluator& evaluator_;
   Observer& observer_;
   std::stop_token stop_;
   Archive archive_;

@@ -35,7 +35,7 @@ struct BuildOutcome {
   double seconds = 0;
 };
 
-BuildOutcome build(const Evaluator& evaluator, const Trial& trial, std::stop_token stop) {
+BuildOutcome build(const FitnessEvaluator& evaluator, const Trial& trial, std::stop_token stop) {
   const auto start = Clock::now();
   Genome genome = seed_genome(random_name(), trial.source);
   auto built = evaluator.build(genome, std::move(stop), trial.gates);
@@ -45,7 +45,7 @@ BuildOutcome build(const Evaluator& evaluator, const Trial& trial, std::stop_tok
 /// Judges built trials, one after the other.
 class Judge {
 public:
-  Judge(Evaluator& evaluator, std::stop_token stop)
+  Judge(FitnessEvaluator& evaluator, std::stop_token stop)
       : evaluator_(evaluator), stop_(std::move(stop)) {}
 
   TrialResult judge(const Trial& trial, BuildOutcome outcome) {
@@ -82,7 +82,7 @@ public:
   }
 
 private:
-  Evaluator& evaluator_;
+  FitnessEvaluator& evaluator_;
   std::stop_token stop_;
   std::optional<Incumbent> incumbent_;
 };
@@ -188,7 +188,7 @@ std::vector<Trial> bred_trials(const std::vector<Genome>& seeds, const Dialect& 
   return trials;
 }
 
-SelftestReport run_selftest(Evaluator& evaluator, const std::vector<Trial>& trials, int jobs,
+SelftestReport run_selftest(FitnessEvaluator& evaluator, const std::vector<Trial>& trials, int jobs,
                             const std::function<void(const TrialResult&)>& done,
                             std::stop_token stop) {
   const auto start = Clock::now();

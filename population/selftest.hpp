@@ -59,7 +59,7 @@ std::vector<Trial> bred_trials(const std::vector<Genome>& seeds, const Dialect& 
 
 /// Builds `jobs` at a time and judges in order, each under a name drawn at random. The best of the
 /// good ones so far is the incumbent. `done` is called after each.
-SelftestReport run_selftest(Evaluator& evaluator, const std::vector<Trial>& trials, int jobs,
+SelftestReport run_selftest(FitnessEvaluator& evaluator, const std::vector<Trial>& trials, int jobs,
                             const std::function<void(const TrialResult&)>& done,
                             std::stop_token stop);
 

@@ -58,9 +58,9 @@ std::vector<Genome> breed(const StressSettings& settings, const std::vector<Geno
 }
 
 /// As another evaluator, but what would do damage gets past the policy.
-class Lenient : public Evaluator {
+class Lenient : public FitnessEvaluator {
 public:
-  explicit Lenient(Evaluator& evaluator) : evaluator_(evaluator) {}
+  explicit Lenient(FitnessEvaluator& evaluator) : evaluator_(evaluator) {}
 
   std::variant<Built, BuildFailure> build(const Genome& genome, std::stop_token stop,
                                           Gates) const override {
@@ -76,7 +76,7 @@ public:
   }
 
 private:
-  Evaluator& evaluator_;
+  FitnessEvaluator& evaluator_;
 };
 
 /// Judges nothing.
@@ -105,7 +105,7 @@ struct Judged {
 };
 
 Judged judge_all(const std::vector<Genome>& seeds, const std::vector<Genome>& candidates,
-                 Evaluator& evaluator, int jobs, std::stop_token stop) {
+                 FitnessEvaluator& evaluator, int jobs, std::stop_token stop) {
   const auto ignore = [](const Individual&) {};
   Pipeline pipeline(evaluator, jobs, std::move(stop), {.better = ignore, .settled = ignore});
   Judged judged;
@@ -188,7 +188,7 @@ bool StressReport::passed() const {
 }
 
 StressReport stress(const StressSettings& settings, const std::vector<Genome>& seeds,
-                    const Dialect& dialect, const std::string& entry, Evaluator& evaluator,
+                    const Dialect& dialect, const std::string& entry, FitnessEvaluator& evaluator,
                     std::stop_token stop) {
   if (settings.candidates < every) {
     throw InputError(

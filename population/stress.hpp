@@ -50,7 +50,7 @@ struct StressReport {
 /// Builds everything first, so that both passes judge only. InputError for too few candidates, and
 /// for seeds of which nothing can be bred, or whose entry is not found.
 StressReport stress(const StressSettings& settings, const std::vector<Genome>& seeds,
-                    const Dialect& dialect, const std::string& entry, Evaluator& evaluator,
+                    const Dialect& dialect, const std::string& entry, FitnessEvaluator& evaluator,
                     std::stop_token stop);
 
 /// A few lines, with the verdict of the whole last.

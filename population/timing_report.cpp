@@ -11,7 +11,7 @@ std::string describe(const Estimate& estimate) {
   return fmt::format("{:.3f}x ({:.3f} to {:.3f})", estimate.ratio, estimate.low, estimate.high);
 }
 
-std::string describe_conditions(const std::vector<Block>& blocks) {
+std::string describe_conditions(const std::vector<TimedBlock>& blocks) {
   if (blocks.empty() || !blocks.back().conditions) {
     return "its clocks and temperature are not known";
   }
@@ -23,7 +23,7 @@ std::string describe_conditions(const std::vector<Block>& blocks) {
     text += ", " + reason;
   }
   const auto slowed = std::ranges::count_if(
-      blocks, [](const Block& block) { return block.conditions && block.conditions->slowed; });
+      blocks, [](const TimedBlock& block) { return block.conditions && block.conditions->slowed; });
   return slowed == 0
              ? text
              : text + fmt::format("; {} of {} blocks were slowed by heat or by the hardware",

@@ -13,7 +13,7 @@ std::string describe(const Estimate& estimate);
 
 /// Of the last block, and how many were slowed: "1755 MHz, memory 3201 MHz, 52 C, 610 W, power
 /// cap". Says so where nothing is known.
-std::string describe_conditions(const std::vector<Block>& blocks);
+std::string describe_conditions(const std::vector<TimedBlock>& blocks);
 
 /// Duels of the same two kernels.
 struct Tournament {

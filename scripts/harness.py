@@ -83,19 +83,21 @@ def reference(W, X, A, B):
     return W @ X + A @ (B.transpose(0, 1).contiguous() @ X)
 
 
+def call_ms(function, inputs):
+    """One call between two events on the current stream."""
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    function(*inputs)
+    end.record()
+    torch.cuda.synchronize()
+    return start.elapsed_time(end)
+
+
 def median_ms(function, inputs):
     for _ in range(10):
         function(*inputs)
     torch.cuda.synchronize()
-    times = []
-    for _ in range(50):
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        function(*inputs)
-        end.record()
-        torch.cuda.synchronize()
-        times.append(start.elapsed_time(end))
-    return statistics.median(times)
+    return statistics.median(call_ms(function, inputs) for _ in range(50))
 
 
 def judge(forward, inputs):

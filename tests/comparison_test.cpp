@@ -78,14 +78,14 @@ TEST(TimeSummary, IsMedianAndInterquartileRange) {
   EXPECT_EQ(summarize(std::vector<double>{1, 2}).median_ms, 1.5);
 }
 
-Block block_of(std::vector<BlockTimes> sizes) {
-  Block block;
+TimedBlock block_of(std::vector<BlockTimes> sizes) {
+  TimedBlock block;
   block.sizes = std::move(sizes);
   return block;
 }
 
 TEST(BlockStatistics, ALogRatioIsTheMeanOverSizesAndCalls) {
-  const Block block =
+  const TimedBlock block =
       block_of({{.size = 64, .contenders_ms = {{4, 4}, {1, 1}}, .reference_ms = {2, 2}},
                 {.size = 65, .contenders_ms = {{8, 2}, {4, 4}}, .reference_ms = {8, 8}}});
   EXPECT_NEAR(log_ratio(block, 0, 1), std::log(4.0) / 2, 1e-12); // 4x at one size, 1x at the other

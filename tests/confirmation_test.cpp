@@ -29,7 +29,7 @@ Individual individual(const std::string& id, double searched_ms, const std::stri
 }
 
 /// Builds to a library that is called like the source.
-class Builds : public Evaluator {
+class Builds : public FitnessEvaluator {
 public:
   std::variant<Built, BuildFailure> build(const Genome& genome, std::stop_token,
                                           Gates) const override {
@@ -159,8 +159,8 @@ TEST_F(Final, ADeathOfTheWorkerEndsIt) {
   EXPECT_FALSE(hold());
 }
 
-Block block_with(std::optional<Conditions> conditions) {
-  Block block;
+TimedBlock block_with(std::optional<Conditions> conditions) {
+  TimedBlock block;
   block.conditions = std::move(conditions);
   return block;
 }

@@ -134,7 +134,7 @@ TEST_F(HazardsTest, TheOldestGo) {
 }
 
 /// Hangs whatever it judges, and counts.
-class Hanging : public Evaluator {
+class Hanging : public FitnessEvaluator {
 public:
   explicit Hanging(int& judgements) : judgements_(judgements) {}
 

@@ -98,7 +98,7 @@ TEST(Protocol, AComparisonTravelsWithAndWithoutConditions) {
 
   CompareResponse response;
   response.verdict = Verdict::Ok;
-  const Block block{
+  const TimedBlock block{
       .sizes = {{.size = 64, .contenders_ms = {{1, 2}, {3, 4}}, .reference_ms = {5, 6}}},
       .repetitions = 0,
       .conditions = {}};

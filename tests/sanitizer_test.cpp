@@ -106,7 +106,7 @@ TEST_F(FakeSanitizer, IsFoundBesideNvccOrOnThePath) {
 }
 
 /// Gives every candidate the judgement that it is told.
-class Scripted : public Evaluator {
+class Scripted : public FitnessEvaluator {
 public:
   explicit Scripted(Judgement judgement) : judgement_(std::move(judgement)) {}
   std::variant<Built, BuildFailure> build(const Genome&, std::stop_token, Gates) const override {

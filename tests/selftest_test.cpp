@@ -36,7 +36,8 @@ Trial good(const std::string& name, int a, int b) {
   return {.name = name, .source = fake::source(a, b), .expected = {Verdict::Ok}, .good = true};
 }
 
-SelftestReport run(Evaluator& world, const std::vector<Trial>& trials, std::stop_token stop = {}) {
+SelftestReport run(FitnessEvaluator& world, const std::vector<Trial>& trials,
+                   std::stop_token stop = {}) {
   return run_selftest(world, trials, 4, [](const TrialResult&) {}, std::move(stop));
 }
 

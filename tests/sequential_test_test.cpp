@@ -21,8 +21,8 @@ constexpr int trials = 2000;
 constexpr double sigma = 0.005; // of one call
 
 /// A block as the worker would time it: the challenger is `gain` times as fast as the incumbent.
-Block simulate(double gain, const Noise& noise, std::mt19937_64& random, int& calls) {
-  Block block;
+TimedBlock simulate(double gain, const Noise& noise, std::mt19937_64& random, int& calls) {
+  TimedBlock block;
   for (int size = 0; size < sizes; ++size) {
     BlockTimes times{.size = size, .contenders_ms = {{}, {}}, .reference_ms = {}};
     for (const std::size_t next : block_order(2, random)) {

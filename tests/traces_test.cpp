@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-void expect_suspicion(const std::optional<Failure>& left, const std::string& detail) {
+void expect_suspicion(const std::optional<CandidateFailure>& left, const std::string& detail) {
   ASSERT_TRUE(left);
   EXPECT_EQ(left->verdict, Verdict::Suspicious);
   EXPECT_THAT(left->detail, testing::HasSubstr(detail));

@@ -65,7 +65,7 @@ inline Dialect dialect() {
 
 /// The speed-up is 1 + a; b is invisible in the binary beyond its third part. a = 4 does not
 /// build, a = 6 is wrong, b = 9 hangs.
-class World : public Evaluator {
+class World : public FitnessEvaluator {
 public:
   std::chrono::microseconds longest_delay{0}; // of a build or a judgement, drawn at random
   std::function<void(const Genome&)> on_judge = [](const Genome&) {};

@@ -148,7 +148,7 @@ void compare(const evo::CompareRequest& request) {
   evo::CompareResponse response;
   response.verdict = Verdict::Ok;
   for (int i = 0; i < request.blocks; ++i) {
-    evo::Block block;
+    evo::TimedBlock block;
     for (const int size : request.sizes) {
       evo::BlockTimes times{.size = size, .contenders_ms = {}, .reference_ms = {4, 4}};
       for (const evo::Contender& contender : request.contenders) {
