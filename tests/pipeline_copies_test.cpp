@@ -118,6 +118,15 @@ TEST(PipelineCopies, ChangesItsNumberOfStagesByReshaping) {
             followed({{&pipeline_copies(), "gemm/k0 stages 5 async"}}));
 }
 
+TEST(PipelineCopies, MeansNothingWithoutItsWait) {
+  const std::string after = followed({{&pipeline_copies(), label}});
+  for (const char* wait : {"", "__pipeline_wait_prior(gemm_stages - 1);"}) {
+    const std::string wrong =
+        test::replaced(after, "__pipeline_wait_prior(gemm_stages - 2);", wait);
+    EXPECT_TRUE(std::holds_alternative<Failure>(meaning(test::parse(wrong), {67, 16})));
+  }
+}
+
 /// Each alone, before and after.
 class Composes : public testing::TestWithParam<Trail> {};
 
