@@ -18,6 +18,9 @@ struct dim3 {
 
 enum class Access : int { Read, Write, Update, Atomic };
 
+/// What mma.sync multiplies; the sums are int32 for int8, and float32 for all others.
+enum class MatrixType : int { Fp16, Bf16, Tf32, Int8 };
+
 /// A place in the source that accesses memory or waits, for messages and for telling which
 /// accesses of a warp's lanes belong together.
 struct Site {
@@ -52,6 +55,20 @@ struct Host {
   void (*commit_copies)(void* executor);
   /// Until the running thread's copies have arrived, those of its last groups aside.
   void (*wait_for_copies)(void* executor, size_t groups_in_flight);
+
+  // What a warp's lanes do together: each waits until all have come.
+
+  /// `value` of another lane. `mask`: those that take part.
+  unsigned (*shuffle)(void* executor, unsigned mask, unsigned value, unsigned source_lane,
+                      int site);
+  /// ldmatrix: `row` is where this lane's row of 16 bytes begins, in shared memory; one register
+  /// per matrix.
+  void (*load_matrices)(void* executor, unsigned* fragment, int matrices, bool transposed,
+                        unsigned row, int site);
+  /// mma.sync: `sum` has 4 registers, `a` 4 and `b` 2.
+  void (*multiply_matrices)(void* executor, MatrixType type, unsigned* sum, const unsigned* a,
+                            const unsigned* b, int site);
+
   void* (*shared)(void* executor, const char* name, size_t bytes, int declaration);
   void* (*dynamic_shared)(void* executor, const char* name);
   int (*allow_shared)(void* executor, const void* function, int bytes);

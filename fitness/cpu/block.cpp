@@ -115,26 +115,57 @@ void Block::wait(State state, int site) {
   scheduler_ = std::move(scheduler_).resume();
 }
 
-/// Lets every warp go on whose threads have all come to its barrier.
+void Block::meet(int site, void* operands, WarpOperation operation) {
+  threads_[running_].operands = operands;
+  threads_[running_].operation = operation;
+  wait(State::AtWarpOperation, site);
+}
+
+/// Lets every warp go on whose threads have all come to its barrier or to one operation.
 bool Block::release_warps() {
   bool released = false;
-  for (std::size_t warp = 0; warp < warp_intervals_.size(); ++warp) {
-    const auto first = threads_.begin() + static_cast<std::ptrdiff_t>(warp * warp_size);
-    const auto last = threads_.begin() + static_cast<std::ptrdiff_t>(
-                                             std::min((warp + 1) * warp_size, threads_.size()));
-    const auto waits = [](const Thread& thread) { return thread.state == State::AtWarpBarrier; };
-    const auto may_go = [&](const Thread& thread) {
-      return waits(thread) || thread.state == State::Done;
-    };
-    if (std::any_of(first, last, waits) && std::all_of(first, last, may_go)) {
-      ++warp_intervals_[warp];
-      std::for_each(first, last, [&](Thread& thread) {
-        thread.state = waits(thread) ? State::Ready : thread.state;
-      });
+  for (std::size_t index = 0; index < warp_intervals_.size(); ++index) {
+    const Warp rest = Warp(threads_).subspan(index * warp_size);
+    const Warp warp = rest.first(std::min<std::size_t>(rest.size(), warp_size));
+    if (release_from_barrier(warp)) {
+      ++warp_intervals_[index];
       released = true;
+    } else {
+      released = operate(warp) || released;
     }
   }
   return released;
+}
+
+bool Block::release_from_barrier(Warp warp) {
+  const auto waits = [](const Thread& thread) { return thread.state == State::AtWarpBarrier; };
+  const bool complete = std::ranges::all_of(
+      warp, [&](const Thread& thread) { return waits(thread) || thread.state == State::Done; });
+  if (!complete || std::ranges::none_of(warp, waits)) {
+    return false;
+  }
+  for (Thread& thread : warp) {
+    thread.state = waits(thread) ? State::Ready : thread.state;
+  }
+  return true;
+}
+
+bool Block::operate(Warp warp) {
+  const Thread& first = warp.front();
+  const bool complete =
+      warp.size() == warp_size && std::ranges::all_of(warp, [&](const Thread& thread) {
+        return thread.state == State::AtWarpOperation && thread.site == first.site;
+      });
+  if (!complete) {
+    return false;
+  }
+  Lanes lanes;
+  std::ranges::transform(warp, lanes.begin(), &Thread::operands);
+  first.operation(lanes);
+  for (Thread& thread : warp) {
+    thread.state = State::Ready;
+  }
+  return true;
 }
 
 /// Lets the block go on if all its threads, none of them gone, wait at one barrier.
@@ -159,14 +190,21 @@ bool Block::all_done() const {
 }
 
 std::string Block::divergence() const {
-  const auto waiting = std::ranges::find_if(
-      threads_, [](const Thread& thread) { return thread.state != State::Done; });
-  const auto other = std::ranges::find_if(threads_, [&](const Thread& thread) {
+  auto waiting = std::ranges::find(threads_, State::AtWarpOperation, &Thread::state);
+  auto others = threads_.cbegin(); // where one is that has gone elsewhere
+  if (waiting != threads_.end()) {
+    others += (waiting - threads_.cbegin()) / warp_size * warp_size;
+  } else {
+    waiting = std::ranges::find_if(
+        threads_, [](const Thread& thread) { return thread.state != State::Done; });
+  }
+  const auto other = std::find_if(others, threads_.cend(), [&](const Thread& thread) {
     return thread.state != waiting->state || thread.site != waiting->site;
   });
   const auto place = [&](const Thread& thread) {
     switch (thread.state) {
     case State::AtBarrier:
+    case State::AtWarpOperation:
       return "waits at " + events_.site_name(thread.site);
     case State::AtWarpBarrier:
       return std::string("waits at a barrier of its warp");

@@ -1,9 +1,11 @@
 // The threads of one block as fibers that switch at barriers.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,6 +43,11 @@ struct BlockEvents {
   std::function<std::string(int site)> site_name; // of a barrier, for messages
 };
 
+/// What each lane of a warp brings to what they do together, by lane.
+using Lanes = std::array<void*, warp_size>;
+/// Does it. It must not throw.
+using WarpOperation = void (*)(const Lanes& lanes);
+
 /// Runs one block to its end. One object serves all blocks of a launch.
 class Block {
 public:
@@ -53,21 +60,29 @@ public:
   /// Called by the running thread; return when all others have come.
   void wait_for_block(int site) { wait(State::AtBarrier, site); }
   void wait_for_warp() { wait(State::AtWarpBarrier, -1); }
+  /// Returns when all 32 lanes of the warp have come to one site, and after `operation` was done.
+  /// Orders no accesses to memory: that takes a barrier.
+  void meet(int site, void* operands, WarpOperation operation);
 
 private:
-  enum class State { Ready, AtBarrier, AtWarpBarrier, Done };
+  enum class State { Ready, AtBarrier, AtWarpBarrier, AtWarpOperation, Done };
   struct Thread {
     boost::context::fiber fiber;
     std::byte* stack_top = nullptr;
     State state = State::Ready;
     int site = -1;
+    void* operands = nullptr; // at a warp operation
+    WarpOperation operation = nullptr;
   };
+  using Warp = std::span<Thread>;
   class Allocator;
 
   void start(Thread& thread);
   void resume(unsigned index);
   void wait(State state, int site);
   bool release_warps();
+  static bool release_from_barrier(Warp warp);
+  static bool operate(Warp warp);
   bool release_block();
   bool all_done() const;
   std::string divergence() const;

@@ -87,6 +87,19 @@ struct Device::Hooks {
   static void wait_for_copies(void* executor, std::size_t groups_in_flight) {
     of(executor).wait_for_copies(groups_in_flight);
   }
+  static unsigned shuffle(void* executor, unsigned mask, unsigned value, unsigned source,
+                          int site) {
+    return of(executor).shuffle(mask, value, source, site);
+  }
+  static void load_matrices(void* executor, unsigned* fragment, int matrices, bool transposed,
+                            unsigned row, int site) {
+    of(executor).load_matrices({fragment, static_cast<std::size_t>(matrices)}, transposed, row,
+                               site);
+  }
+  static void multiply_matrices(void* executor, evo_gpu::MatrixType type, unsigned* sum,
+                                const unsigned* a, const unsigned* b, int site) {
+    of(executor).multiply_matrices(type, {sum, a, b}, site);
+  }
   static void* shared(void* executor, const char* name, std::size_t bytes, int declaration) {
     return of(executor).shared(name, bytes, declaration);
   }
@@ -115,6 +128,9 @@ Device::Device(const evo_gpu::Module& module, const RunOptions& options)
                    Hooks::copy_async,
                    Hooks::commit_copies,
                    Hooks::wait_for_copies,
+                   Hooks::shuffle,
+                   Hooks::load_matrices,
+                   Hooks::multiply_matrices,
                    Hooks::shared,
                    Hooks::dynamic_shared,
                    Hooks::allow_shared,
@@ -283,15 +299,22 @@ void Device::access(Access access, std::uintptr_t address, std::size_t size, std
   if (block_ == nullptr) {
     return; // a __host__ __device__ function on the host
   }
+  Range& range = checked_range(access, address, size, alignment, site);
+  // Reads of what nobody may write conflict with nothing: their shadow only serves counting.
+  if (range.cells != nullptr && (!range.read_only || options_.count)) {
+    touch(range, access, address, size, site);
+  }
+}
+
+/// The range of an access, if it is allowed.
+Range& Device::checked_range(Access access, std::uintptr_t address, std::size_t size,
+                             std::size_t alignment, int site) {
   Range* range = last_range_[site];
   if (--budget_ < 0 || !range->holds(address, size) || (address & (alignment - 1)) != 0 ||
       (range->read_only && access != Access::Read)) {
     range = last_range_[site] = &locate(access, address, size, alignment, site);
   }
-  // Reads of what nobody may write conflict with nothing: their shadow only serves counting.
-  if (range->cells != nullptr && (!range->read_only || options_.count)) {
-    touch(*range, access, address, size, site);
-  }
+  return *range;
 }
 
 /// The range of an access that is not the site's last one, if the access is allowed.

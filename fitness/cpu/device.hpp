@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "fitness/cpu/executor.hpp"
 #include "fitness/cpu/fault.hpp"
 #include "fitness/cpu/order.hpp"
+#include "fitness/cpu/tensor_core.hpp"
 
 namespace evo::cpu {
 
@@ -57,11 +59,18 @@ private:
               int site);
   void touch(Range& range, Access access, std::uintptr_t address, std::size_t size, int site);
   bool mark(Range& range, Access access, std::uintptr_t address, std::size_t size, int site) const;
+  Range& checked_range(Access access, std::uintptr_t address, std::size_t size,
+                       std::size_t alignment, int site);
   Range& locate(Access access, std::uintptr_t address, std::size_t size, std::size_t alignment,
                 int site);
   std::vector<Range*> ranges();
   void copy_async(const AsyncCopy& copy, int from_site);
   void wait_for_copies(std::size_t groups_in_flight);
+  void require_whole_warp(unsigned mask, int site) const;
+  unsigned shuffle(unsigned mask, unsigned value, unsigned source, int site);
+  void load_matrices(std::span<unsigned> fragment, bool transposed, unsigned row, int site);
+  std::uintptr_t row_address(unsigned row, int site);
+  void multiply_matrices(evo_gpu::MatrixType type, const MatrixRegisters& registers, int site);
   void* shared(const char* name, std::size_t bytes, int declaration);
   void* dynamic_shared(const char* name);
   int allow_shared(const void* function, int bytes);

@@ -33,6 +33,13 @@ enum class Extent {
   Nothing,    // only the configurations are recorded; buffers have no memory
 };
 
+/// How tensor cores add up the products of one instruction and the sum before it.
+enum class Accumulation {
+  Rounded, // exactly, then rounded once to nearest
+  Ampere,  // truncated as sm_80 to sm_89 do (tensor_core.hpp)
+  Hopper,  // and as sm_90 does
+};
+
 struct RunOptions {
   ThreadOrder order = ThreadOrder::Ascending;
   std::uint64_t shuffle_seed = 0;
@@ -41,6 +48,7 @@ struct RunOptions {
   /// location again before the next barrier, or reads what it has just written, is taken to hold it
   /// in a register: that is no access.
   bool count = false;
+  Accumulation accumulation = Accumulation::Rounded;
 };
 
 /// A loaded kernel file. Inputs, output and workspace stand between NaN red zones; output and

@@ -2,15 +2,18 @@
 #include <array>
 #include <cctype>
 #include <string_view>
+#include <vector>
 
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/ExprCXX.h>
 #include <clang/AST/RecursiveASTVisitor.h>
+#include <clang/AST/TypeLoc.h>
 #include <clang/Basic/SourceManager.h>
 #include <clang/Lex/Lexer.h>
 #include <fmt/format.h>
 
 #include "fitness/cpu/lowering.hpp"
+#include "mutators/ptx_instruction.hpp"
 
 namespace evo::cpu {
 namespace {
@@ -18,11 +21,10 @@ namespace {
 using clang::Expr;
 using llvm::dyn_cast;
 
-// Of cuda_declarations/: what takes its site as a last argument, and what has no host version yet.
-constexpr std::array<std::string_view, 7> with_site{"__syncthreads", "__ldg",  "__ldcs",   "__ldcg",
-                                                    "__stcs",        "__stcg", "atomicAdd"};
-constexpr std::array<std::string_view, 4> unsupported{
-    "__shfl_sync", "__shfl_xor_sync", "__shfl_down_sync", "__cvta_generic_to_shared"};
+// Of cuda_declarations/: what takes its site as a last argument.
+constexpr std::array<std::string_view, 10> with_site{
+    "__syncthreads", "__ldg",     "__ldcs",      "__ldcg",          "__stcs",
+    "__stcg",        "atomicAdd", "__shfl_sync", "__shfl_xor_sync", "__shfl_down_sync"};
 
 template <typename Names> bool contains(const Names& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
@@ -89,9 +91,26 @@ std::string without_storage(const std::string& text) {
   return result;
 }
 
+/// Whether a function gets the site of its call: what several threads do together in assembly is
+/// told apart by who calls it. The parameter's name is `caller`.
+bool takes_caller(const clang::FunctionDecl& function) {
+  const clang::FunctionDecl* definition = function.getDefinition();
+  return definition != nullptr && !llvm::isa<clang::CXXMethodDecl>(definition) &&
+         !definition->hasAttr<clang::CUDAGlobalAttr>() && assembly_in(*definition) != nullptr;
+}
+constexpr std::string_view caller = "evo_caller";
+
 class DeviceCode : public clang::RecursiveASTVisitor<DeviceCode> {
 public:
-  explicit DeviceCode(Lowering& lowering) : lowering_(lowering) {}
+  DeviceCode(Lowering& lowering, const clang::FunctionDecl& function)
+      : lowering_(lowering), function_(function) {}
+
+  void run() {
+    if (takes_caller(function_)) {
+      add_caller();
+    }
+    TraverseDecl(const_cast<clang::FunctionDecl*>(&function_));
+  }
 
   bool shouldVisitImplicitCode() const { return true; } // initialiser lists as they are evaluated
 
@@ -163,16 +182,14 @@ public:
 
   bool VisitCallExpr(clang::CallExpr* call) {
     const clang::FunctionDecl* callee = call->getDirectCallee();
-    if (callee == nullptr || callee->getIdentifier() == nullptr ||
-        lowering_.written(callee->getSourceRange())) {
+    if (callee == nullptr || callee->getIdentifier() == nullptr) {
       return go_on();
     }
     const std::string_view name(callee->getName().data(), callee->getName().size());
-    if (contains(unsupported, name)) {
-      lowering_.fail(call->getBeginLoc(), std::string(name));
-    } else if (contains(with_site, name)) {
+    const bool written = lowering_.written(callee->getSourceRange()).has_value();
+    if (written ? takes_caller(*callee) : contains(with_site, name)) {
       append_sites(*call, {call->getSourceRange()});
-    } else if (name == "__pipeline_memcpy_async") {
+    } else if (!written && name == "__pipeline_memcpy_async") {
       append_sites(*call, {call->getArg(0)->getSourceRange(), call->getArg(1)->getSourceRange()});
     }
     return go_on();
@@ -203,7 +220,11 @@ public:
   }
 
   bool VisitGCCAsmStmt(clang::GCCAsmStmt* assembly) {
-    lowering_.fail(assembly->getBeginLoc(), "inline assembly");
+    if (const PtxInstruction* instruction = ptx_instruction(*assembly)) {
+      call_instruction(*assembly, *instruction);
+    } else {
+      lowering_.fail(assembly->getBeginLoc(), "inline assembly");
+    }
     return go_on();
   }
 
@@ -265,6 +286,51 @@ private:
     lowering_.wraps().replace(*end, arguments + ")");
   }
 
+  void add_caller() {
+    for (const clang::FunctionDecl* declaration : function_.redecls()) {
+      const clang::FunctionTypeLoc type = declaration->getFunctionTypeLoc();
+      const auto end = type ? lowering_.written(type.getRParenLoc()) : std::nullopt;
+      if (!end) {
+        lowering_.fail(declaration->getLocation(), "a function with assembly made by a macro");
+        return;
+      }
+      lowering_.wraps().replace(
+          *end, fmt::format("{}int {})", declaration->param_empty() ? "" : ", ", caller));
+    }
+  }
+
+  /// The statement becomes a call of the runtime, with the operands where they are.
+  void call_instruction(const clang::GCCAsmStmt& assembly, const PtxInstruction& instruction) {
+    std::vector<const Expr*> operands;
+    for (unsigned i = 0; i < assembly.getNumOutputs(); ++i) {
+      operands.push_back(assembly.getOutputExpr(i));
+      wrap_access(operands.back(), assembly.isOutputPlusConstraint(i) ? "update" : "write");
+    }
+    for (unsigned i = 0; i < assembly.getNumInputs(); ++i) {
+      operands.push_back(assembly.getInputExpr(i));
+    }
+    const auto whole = lowering_.written(assembly.getSourceRange());
+    if (!whole) {
+      lowering_.fail(assembly.getBeginLoc(), "assembly in the body of a macro");
+      return;
+    }
+    unsigned done = whole->begin;
+    std::string text = fmt::format("evo_gpu::ptx::{}(", instruction.name);
+    for (const Expr* operand : operands) {
+      const auto span = lowering_.written(operand->getSourceRange());
+      if (!span) {
+        lowering_.fail(operand->getBeginLoc(), "assembly in the body of a macro");
+        return;
+      }
+      lowering_.wraps().replace({done, span->begin}, text);
+      done = span->end;
+      text = ", ";
+    }
+    const std::string site =
+        takes_caller(function_) ? std::string(caller) : std::to_string(lowering_.site(*whole));
+    lowering_.wraps().replace({done, whole->end}, fmt::format(", {})", site));
+  }
+
   /// The declaration becomes a struct's, so that its types and bounds may be written in any way;
   /// the names become references into the block's memory.
   void declare_shared(const clang::DeclStmt& statement) {
@@ -298,12 +364,13 @@ private:
   }
 
   Lowering& lowering_;
+  const clang::FunctionDecl& function_;
 };
 
 } // namespace
 
 void lower_device_code(Lowering& lowering, clang::FunctionDecl& function) {
-  DeviceCode(lowering).TraverseDecl(&function);
+  DeviceCode(lowering, function).run();
 }
 
 } // namespace evo::cpu

@@ -186,6 +186,50 @@ template <typename T> void __stcg(T* address, T value, int site) {
   write(*address, site) = value;
 }
 
+inline size_t __cvta_generic_to_shared(const void* address) {
+  return reinterpret_cast<size_t>(address);
+}
+
+// Shuffles; the lowering appends their site.
+
+inline unsigned lane() {
+  return (context.thread_index.x +
+          context.block_size.x *
+              (context.thread_index.y + context.block_size.y * context.thread_index.z)) %
+         warpSize;
+}
+
+/// `value` of lane `source`, or the lane's own where that lies beyond the last of its `width`.
+template <typename T> T shuffle(unsigned mask, T value, unsigned source, int width, int site) {
+  static_assert(sizeof(T) == sizeof(unsigned));
+  unsigned bits;
+  __builtin_memcpy(&bits, &value, sizeof(bits));
+  const bool beyond = source > (lane() | (width - 1));
+  bits = host.shuffle(host.executor, mask, bits, beyond ? lane() : source, site);
+  __builtin_memcpy(&value, &bits, sizeof(bits));
+  return value;
+}
+template <typename T> T __shfl_sync(unsigned mask, T value, int source, int width, int site) {
+  return shuffle(mask, value, (lane() & ~(width - 1)) | (source & (width - 1)), width, site);
+}
+template <typename T> T __shfl_sync(unsigned mask, T value, int source, int site) {
+  return __shfl_sync(mask, value, source, warpSize, site);
+}
+template <typename T>
+T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width, int site) {
+  return shuffle(mask, value, lane() ^ lane_mask, width, site);
+}
+template <typename T> T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int site) {
+  return __shfl_xor_sync(mask, value, lane_mask, warpSize, site);
+}
+template <typename T>
+T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width, int site) {
+  return shuffle(mask, value, lane() + delta, width, site);
+}
+template <typename T> T __shfl_down_sync(unsigned mask, T value, unsigned delta, int site) {
+  return __shfl_down_sync(mask, value, delta, warpSize, site);
+}
+
 template <typename T> T atomic_add(T* address, T value, int site) {
   T& place = checked<Access::Atomic>(*address, site);
   const T old = place;
@@ -261,5 +305,137 @@ __attribute__((noinline)) inline float __fadd_rn(float a, float b) {
 __attribute__((noinline)) inline float __fmul_rn(float a, float b) {
   return flop(a * b);
 }
+
+// Short floats.
+
+template <typename To, typename From> To bit_cast(const From& from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  __builtin_memcpy(&to, &from, sizeof(to));
+  return to;
+}
+inline unsigned __float_as_uint(float value) {
+  return bit_cast<unsigned>(value);
+}
+inline float __uint_as_float(unsigned bits) {
+  return bit_cast<float>(bits);
+}
+inline int __float2int_rn(float value) {
+  return static_cast<int>(__builtin_rintf(value));
+}
+
+struct __half {
+  uint16_t bits;
+};
+struct __nv_bfloat16 {
+  uint16_t bits;
+};
+
+/// Rounds the bits of a float to nearest, ties to even, so that the last `count` become 0.
+inline unsigned without_last_bits(unsigned bits, int count) {
+  return (bits + (1u << (count - 1)) - 1 + (bits >> count & 1)) >> count << count;
+}
+inline __nv_bfloat16 __float2bfloat16_rn(float value) {
+  const unsigned bits = __float_as_uint(value);
+  return {static_cast<uint16_t>(value != value ? 0x7fffu : without_last_bits(bits, 16) >> 16)};
+}
+inline float __bfloat162float(__nv_bfloat16 value) {
+  return __uint_as_float(unsigned{value.bits} << 16);
+}
+inline __half __float2half_rn(float value) {
+  const unsigned sign = __float_as_uint(value) >> 16 & 0x8000u;
+  const float magnitude = __builtin_fabsf(value);
+  unsigned bits;
+  if (value != value) {
+    bits = 0x7fffu;
+  } else if (magnitude >= 65520.0f) { // halfway beyond the largest
+    bits = 0x7c00u;
+  } else if (magnitude < 0x1p-14f) { // subnormal: adding 0.5 rounds to its last bit, 2^-24
+    bits = __float_as_uint(magnitude + 0.5f) - __float_as_uint(0.5f);
+  } else {
+    bits = (without_last_bits(__float_as_uint(magnitude), 13) >> 13) - (112u << 10);
+  }
+  return {static_cast<uint16_t>(sign | bits)};
+}
+inline float __half2float(__half value) {
+  const unsigned magnitude = value.bits & 0x7fffu;
+  const unsigned bits = magnitude >= 0x7c00u
+                            ? 0x7f800000u | (magnitude & 0x3ffu) << 13
+                            : __float_as_uint(__uint_as_float(magnitude << 13) * 0x1p112f);
+  return __uint_as_float((value.bits & 0x8000u) << 16 | bits);
+}
+
+// Inline PTX, by the names of mutators/ptx_instruction.cpp.
+
+namespace ptx {
+
+template <bool transposed, typename... Registers>
+void load_matrices(unsigned row, int site, Registers&... registers) {
+  unsigned fragment[] = {registers...};
+  host.load_matrices(host.executor, fragment, sizeof...(registers), transposed, row, site);
+  const unsigned* loaded = fragment;
+  ((registers = *loaded++), ...);
+}
+inline void ldmatrix_x1(unsigned& a, unsigned row, int site) {
+  load_matrices<false>(row, site, a);
+}
+inline void ldmatrix_x1_trans(unsigned& a, unsigned row, int site) {
+  load_matrices<true>(row, site, a);
+}
+inline void ldmatrix_x2(unsigned& a, unsigned& b, unsigned row, int site) {
+  load_matrices<false>(row, site, a, b);
+}
+inline void ldmatrix_x2_trans(unsigned& a, unsigned& b, unsigned row, int site) {
+  load_matrices<true>(row, site, a, b);
+}
+inline void ldmatrix_x4(unsigned& a, unsigned& b, unsigned& c, unsigned& d, unsigned row,
+                        int site) {
+  load_matrices<false>(row, site, a, b, c, d);
+}
+inline void ldmatrix_x4_trans(unsigned& a, unsigned& b, unsigned& c, unsigned& d, unsigned row,
+                              int site) {
+  load_matrices<true>(row, site, a, b, c, d);
+}
+
+template <MatrixType type, typename Sum>
+void multiply(Sum& d0, Sum& d1, Sum& d2, Sum& d3, unsigned a0, unsigned a1, unsigned a2,
+              unsigned a3, unsigned b0, unsigned b1, int site) {
+  const Sum before[] = {d0, d1, d2, d3};
+  unsigned sum[4];
+  __builtin_memcpy(sum, before, sizeof(sum));
+  const unsigned a[] = {a0, a1, a2, a3};
+  const unsigned b[] = {b0, b1};
+  host.multiply_matrices(host.executor, type, sum, a, b, site);
+  Sum* const after[] = {&d0, &d1, &d2, &d3};
+  for (int i = 0; i < 4; ++i) {
+    *after[i] = bit_cast<Sum>(sum[i]);
+  }
+}
+template <typename... Operands> void mma_fp16(Operands&&... operands) {
+  multiply<MatrixType::Fp16, float>(operands...);
+}
+template <typename... Operands> void mma_bf16(Operands&&... operands) {
+  multiply<MatrixType::Bf16, float>(operands...);
+}
+template <typename... Operands> void mma_tf32(Operands&&... operands) {
+  multiply<MatrixType::Tf32, float>(operands...);
+}
+template <typename... Operands> void mma_int8(Operands&&... operands) {
+  multiply<MatrixType::Int8, int>(operands...);
+}
+
+inline void pack_fp16(unsigned& packed, float high, float low, int) {
+  packed = unsigned{__float2half_rn(high).bits} << 16 | __float2half_rn(low).bits;
+}
+inline void pack_bf16(unsigned& packed, float high, float low, int) {
+  packed = unsigned{__float2bfloat16_rn(high).bits} << 16 | __float2bfloat16_rn(low).bits;
+}
+/// To nearest, ties away from zero.
+inline void round_tf32(unsigned& rounded, float value, int) {
+  const unsigned bits = __float_as_uint(value);
+  rounded = value != value ? bits : (bits + 0x1000u) & ~0x1fffu;
+}
+
+} // namespace ptx
 
 } // namespace evo_gpu

@@ -67,8 +67,15 @@ __device__ void __syncwarp(unsigned mask = 0xffffffffu);
 __device__ void __threadfence();
 __device__ void __threadfence_block();
 __device__ float __shfl_sync(unsigned mask, float value, int lane, int width = 32);
+__device__ int __shfl_sync(unsigned mask, int value, int lane, int width = 32);
+__device__ unsigned __shfl_sync(unsigned mask, unsigned value, int lane, int width = 32);
 __device__ float __shfl_xor_sync(unsigned mask, float value, int lane_mask, int width = 32);
+__device__ int __shfl_xor_sync(unsigned mask, int value, int lane_mask, int width = 32);
+__device__ unsigned __shfl_xor_sync(unsigned mask, unsigned value, int lane_mask, int width = 32);
 __device__ float __shfl_down_sync(unsigned mask, float value, unsigned delta, int width = 32);
+__device__ int __shfl_down_sync(unsigned mask, int value, unsigned delta, int width = 32);
+__device__ unsigned __shfl_down_sync(unsigned mask, unsigned value, unsigned delta,
+                                     int width = 32);
 __device__ float atomicAdd(float *address, float value);
 __device__ int atomicAdd(int *address, int value);
 template <typename T> __device__ T __ldg(const T *address);
@@ -92,6 +99,9 @@ __host__ __device__ float expf(float a);
 __device__ float __fmaf_rn(float a, float b, float c);
 __device__ float __fadd_rn(float a, float b);
 __device__ float __fmul_rn(float a, float b);
+__device__ int __float2int_rn(float value);
+__device__ unsigned __float_as_uint(float value);
+__device__ float __uint_as_float(unsigned bits);
 
 enum cudaError { cudaSuccess = 0, cudaErrorInvalidValue = 1 };
 typedef enum cudaError cudaError_t;

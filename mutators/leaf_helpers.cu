@@ -1,0 +1,144 @@
+// Instructions that CUDA C++ has no function for, as rewrites put them into kernel files: one
+// function per instruction, in this order, each only where it is used (mutators/leaf_helpers.hpp).
+// Fragments lie in registers as the PTX ISA's figures on ldmatrix and mma.sync show them.
+//
+// On cards before sm_80 they do nothing, so that a file for many cards compiles; nothing may run
+// them there. ldmatrix reads memory that others write, and says so; like mma.sync it needs the
+// whole warp, so it is volatile: it stays where control flow is the same for all lanes.
+
+// Loads one 8x8 matrix of 16-bit elements; lanes 0 to 7 say where its rows begin.
+__device__ __forceinline__ void ldmatrix_x1(unsigned (&fragment)[1], const void *row) {
+#if __CUDA_ARCH__ >= 800
+  const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];"
+               : "=r"(fragment[0])
+               : "r"(address)
+               : "memory");
+#endif
+}
+
+// Loads one 8x8 matrix of 16-bit elements, transposed; lanes 0 to 7 say where its rows begin.
+__device__ __forceinline__ void ldmatrix_x1_trans(unsigned (&fragment)[1], const void *row) {
+#if __CUDA_ARCH__ >= 800
+  const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];"
+               : "=r"(fragment[0])
+               : "r"(address)
+               : "memory");
+#endif
+}
+
+// Loads two 8x8 matrices of 16-bit elements; lanes 0 to 15 say where their rows begin.
+__device__ __forceinline__ void ldmatrix_x2(unsigned (&fragment)[2], const void *row) {
+#if __CUDA_ARCH__ >= 800
+  const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
+               : "=r"(fragment[0]), "=r"(fragment[1])
+               : "r"(address)
+               : "memory");
+#endif
+}
+
+// Loads two 8x8 matrices of 16-bit elements, transposed; lanes 0 to 15 say where their rows begin.
+__device__ __forceinline__ void ldmatrix_x2_trans(unsigned (&fragment)[2], const void *row) {
+#if __CUDA_ARCH__ >= 800
+  const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+               : "=r"(fragment[0]), "=r"(fragment[1])
+               : "r"(address)
+               : "memory");
+#endif
+}
+
+// Loads four 8x8 matrices of 16-bit elements; each lane says where a row begins.
+__device__ __forceinline__ void ldmatrix_x4(unsigned (&fragment)[4], const void *row) {
+#if __CUDA_ARCH__ >= 800
+  const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(fragment[0]), "=r"(fragment[1]), "=r"(fragment[2]), "=r"(fragment[3])
+               : "r"(address)
+               : "memory");
+#endif
+}
+
+// Loads four 8x8 matrices of 16-bit elements, transposed; each lane says where a row begins.
+__device__ __forceinline__ void ldmatrix_x4_trans(unsigned (&fragment)[4], const void *row) {
+#if __CUDA_ARCH__ >= 800
+  const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(fragment[0]), "=r"(fragment[1]), "=r"(fragment[2]), "=r"(fragment[3])
+               : "r"(address)
+               : "memory");
+#endif
+}
+
+// sum += a * b: 16x16 fp16 times 16x8.
+__device__ __forceinline__ void mma_fp16(float (&sum)[4], const unsigned (&a)[4],
+                                         const unsigned (&b)[2]) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+               : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#endif
+}
+
+// sum += a * b: 16x16 bf16 times 16x8.
+__device__ __forceinline__ void mma_bf16(float (&sum)[4], const unsigned (&a)[4],
+                                         const unsigned (&b)[2]) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+               : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#endif
+}
+
+// sum += a * b: 16x8 tf32 times 8x8.
+__device__ __forceinline__ void mma_tf32(float (&sum)[4], const unsigned (&a)[4],
+                                         const unsigned (&b)[2]) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+               : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#endif
+}
+
+// sum += a * b: 16x32 int8 times 32x8, exact.
+__device__ __forceinline__ void mma_int8(int (&sum)[4], const unsigned (&a)[4],
+                                         const unsigned (&b)[2]) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
+               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+               : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#endif
+}
+
+// Two floats rounded to fp16, side by side.
+__device__ __forceinline__ unsigned pack_fp16(float low, float high) {
+  unsigned packed = 0;
+#if __CUDA_ARCH__ >= 800
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+#endif
+  return packed;
+}
+
+// Two floats rounded to bf16, side by side.
+__device__ __forceinline__ unsigned pack_bf16(float low, float high) {
+  unsigned packed = 0;
+#if __CUDA_ARCH__ >= 800
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+#endif
+  return packed;
+}
+
+// A float rounded to tf32.
+__device__ __forceinline__ unsigned round_tf32(float value) {
+  unsigned rounded = 0;
+#if __CUDA_ARCH__ >= 800
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(value));
+#endif
+  return rounded;
+}

@@ -1,0 +1,109 @@
+#include "mutators/ptx_instruction.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string>
+
+#include <clang/AST/Decl.h>
+#include <clang/AST/Expr.h>
+#include <clang/AST/Stmt.h>
+
+namespace evo {
+namespace {
+
+using Kind = PtxInstruction::Kind;
+
+constexpr PtxInstruction load(std::string_view name, std::string_view text,
+                              std::string_view constraints, int matrices, bool transposed) {
+  return {name, Kind::LoadMatrices, text, constraints, matrices, transposed};
+}
+
+constexpr std::array<PtxInstruction, 13> instructions{{
+    load("ldmatrix_x1", "ldmatrix.sync.aligned.m8n8.x1.shared.b16{%0},[%1];", "=r,r", 1, false),
+    load("ldmatrix_x1_trans", "ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16{%0},[%1];", "=r,r", 1,
+         true),
+    load("ldmatrix_x2", "ldmatrix.sync.aligned.m8n8.x2.shared.b16{%0,%1},[%2];", "=r=r,r", 2,
+         false),
+    load("ldmatrix_x2_trans", "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16{%0,%1},[%2];",
+         "=r=r,r", 2, true),
+    load("ldmatrix_x4", "ldmatrix.sync.aligned.m8n8.x4.shared.b16{%0,%1,%2,%3},[%4];", "=r=r=r=r,r",
+         4, false),
+    load("ldmatrix_x4_trans", "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16{%0,%1,%2,%3},[%4];",
+         "=r=r=r=r,r", 4, true),
+    {"mma_fp16", Kind::MultiplyMatrices,
+     "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+     "{%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};",
+     "+f+f+f+f,rrrrrr"},
+    {"mma_bf16", Kind::MultiplyMatrices,
+     "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"
+     "{%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};",
+     "+f+f+f+f,rrrrrr"},
+    {"mma_tf32", Kind::MultiplyMatrices,
+     "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
+     "{%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};",
+     "+f+f+f+f,rrrrrr"},
+    {"mma_int8", Kind::MultiplyMatrices,
+     "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32"
+     "{%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};",
+     "+r+r+r+r,rrrrrr"},
+    {"pack_fp16", Kind::Convert, "cvt.rn.f16x2.f32%0,%1,%2;", "=r,ff"},
+    {"pack_bf16", Kind::Convert, "cvt.rn.bf16x2.f32%0,%1,%2;", "=r,ff"},
+    {"round_tf32", Kind::Convert, "cvt.rna.tf32.f32%0,%1;", "=r,f"},
+}};
+
+std::string without_space(std::string_view text) {
+  std::string result;
+  std::ranges::copy_if(text, std::back_inserter(result),
+                       [](char c) { return std::isspace(static_cast<unsigned char>(c)) == 0; });
+  return result;
+}
+
+std::string constraints_of(const clang::GCCAsmStmt& statement) {
+  std::string result;
+  for (unsigned i = 0; i < statement.getNumOutputs(); ++i) {
+    result += std::string_view(statement.getOutputConstraint(i));
+  }
+  result += ',';
+  for (unsigned i = 0; i < statement.getNumInputs(); ++i) {
+    result += std::string_view(statement.getInputConstraint(i));
+  }
+  return result;
+}
+
+const clang::GCCAsmStmt* find_assembly(const clang::Stmt* statement) {
+  if (statement == nullptr || clang::isa<clang::GCCAsmStmt>(statement)) {
+    return clang::dyn_cast_or_null<clang::GCCAsmStmt>(statement);
+  }
+  for (const clang::Stmt* child : statement->children()) {
+    if (const auto* found = find_assembly(child)) {
+      return found;
+    }
+  }
+  return nullptr;
+}
+
+} // namespace
+
+std::span<const PtxInstruction> ptx_instructions() {
+  return instructions;
+}
+
+const PtxInstruction* ptx_instruction(const clang::GCCAsmStmt& statement) {
+  if (statement.isAsmGoto()) {
+    return nullptr;
+  }
+  const llvm::StringRef text = statement.getAsmString()->getString();
+  const std::string condensed = without_space({text.data(), text.size()});
+  const std::string constraints = constraints_of(statement);
+  const auto found = std::ranges::find_if(instructions, [&](const PtxInstruction& known) {
+    return known.text == condensed && known.constraints == constraints;
+  });
+  return found == instructions.end() ? nullptr : &*found;
+}
+
+const clang::GCCAsmStmt* assembly_in(const clang::FunctionDecl& function) {
+  return find_assembly(function.getBody());
+}
+
+} // namespace evo
