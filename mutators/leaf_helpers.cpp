@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include <clang/AST/ASTContext.h>
+#include <clang/AST/Attr.h>
 #include <clang/AST/Decl.h>
 #include <clang/AST/Stmt.h>
 #include <clang/Basic/SourceManager.h>
@@ -20,14 +21,10 @@ std::size_t index_of(std::string_view helper) {
                                   all.begin());
 }
 
-/// Behind the #include lines that come before anything but comments and blank lines.
+/// Where the line behind the last #include begins; 0 where there is none.
 unsigned behind_includes(const std::string& source) {
-  const std::size_t last = source.rfind("\n#include");
-  const std::size_t first = source.starts_with("#include") ? 0 : last;
-  const std::size_t begin = last != std::string::npos ? last + 1 : first;
-  return begin == std::string::npos
-             ? 0
-             : static_cast<unsigned>(std::min(source.find('\n', begin), source.size() - 1) + 1);
+  const std::size_t last = ("\n" + source).rfind("\n#include");
+  return last == std::string::npos ? 0 : static_cast<unsigned>(source.find('\n', last) + 1);
 }
 
 } // namespace
@@ -80,7 +77,7 @@ unsigned LeafHelpers::place(std::size_t instruction) const {
   if (present_.empty()) {
     return behind_includes(kernel_.source());
   }
-  const auto end = span_of(kernel_, std::prev(next)->second->getSourceRange());
+  const auto end = span_of(kernel_, clang::SourceRange(std::prev(next)->second->getEndLoc()));
   return end ? end->end + 1 : 0;
 }
 

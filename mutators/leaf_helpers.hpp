@@ -29,7 +29,7 @@ public:
   /// What the helper is called in the file. One that is missing is added.
   std::string use(std::string_view helper);
   /// Adds them in the order of ptx_instructions(), so that the order of rewrites does not matter:
-  /// among the file's helpers, or behind its first block of #include lines.
+  /// among the file's helpers, or behind its last #include.
   std::vector<Edit> edits() const;
 
 private:

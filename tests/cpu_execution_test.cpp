@@ -435,8 +435,6 @@ std::string refusal(const std::string& kernel, const std::string& launch) {
 TEST(Lowering, RefusesWhatHasNone) {
   EXPECT_EQ(refusal("__global__ void k(float *Y) { asm volatile(\"membar.gl;\"); }", ""),
             "2:31: inline assembly cannot run on the CPU");
-  EXPECT_EQ(refusal("__global__ void k(float *Y) { Y[0] = __shfl_sync(~0u, 1.0f, 0); }", ""),
-            "2:38: __shfl_sync cannot run on the CPU");
   EXPECT_EQ(refusal("#define LOAD Y[0] + 1\n__global__ void k(float *Y) { float x = LOAD; }", ""),
             "3:41: a memory access in the body of a macro cannot run on the CPU");
   EXPECT_EQ(refusal("__device__ int ticket;\n__global__ void k() { ++ticket; }", ""),

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "mutators/leaf_helpers.hpp"
 #include "mutators/mutator.hpp"
 #include "tests/support/goldens.hpp"
 #include "tests/support/kernels.hpp"
@@ -513,6 +514,11 @@ INSTANTIATE_TEST_SUITE_P(
             "Y[1] = steps[i % 2]; __builtin_assume(d > 0);",
             "")),
     test_name);
+
+TEST(Policy, LetsEveryLeafHelperIn) {
+  EXPECT_EQ(violation(source({.file = std::string(leaf_helpers_text), .host = {}, .device = {}})),
+            "");
+}
 
 TEST(PolicySentence, SaysWhereWhatAndWhatToDo) {
   EXPECT_EQ(violation(source({.file = "int step();", .host = "  step();", .device = {}})),

@@ -56,11 +56,11 @@ struct RunOptions {
 /// (a red zone, or memory that belongs to no buffer, was accessed), Race (two threads of a block
 /// touch one location between two barriers, or two blocks one global location, and one writes),
 /// TouchedInput, UnwrittenOutput (with the first element), LaunchError (bad configuration, more
-/// shared memory than opted in to, an error code from the entry), Hang (a barrier that some
-/// threads of the block never reach, or no end after more memory accesses than sizes like these
-/// could need), Crash (a misaligned access), NoBuild (no such entry). A real crash ends the
-/// process, and a loop that accesses no memory must be ended from outside. Of one library, only one
-/// run at a time.
+/// shared memory than opted in to, an error code from the entry), Hang (a barrier that some threads
+/// of the block never reach, or a shuffle, ldmatrix or mma.sync that some lanes of the warp do not,
+/// or no end after more memory accesses than sizes like these could need), Crash (a misaligned
+/// access), NoBuild (no such entry). A real crash ends the process, and a loop that accesses no
+/// memory must be ended from outside. Of one library, only one run at a time.
 class Executor {
 public:
   explicit Executor(const std::filesystem::path& library, const std::string& entry);
