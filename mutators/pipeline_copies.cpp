@@ -19,18 +19,25 @@
 // of 16 (or 8) where it is loaded at once, with copies of 4 beside it for where it is not. The
 // computation keeps its order and expressions, so results keep every bit.
 //
-// Precondition: as for double_buffer, and the loads only copy (copy_source.hpp). The blocks at the
-// corners of a small problem must then read what they read before, without a race or an access to
-// what has not arrived; where tiles beyond the last one would be read, a condition keeps them out.
+// "gemm/k0 stages 3 async x" sends only x so, and w through registers as double_buffer does: before
+// the computation w is read from global memory, and after it written to the stage freed last. That
+// stage is read not before the next step, and thus behind its barrier, even if there are two.
+//
+// Precondition: as for double_buffer, and the loads of what is asynchronous only copy
+// (copy_source.hpp). The blocks at the corners of a small problem must then read what they read
+// before, without a race or an access to what has not arrived; where tiles beyond the last one
+// would be read, a condition keeps them out.
 //
 // Expected gain: global memory's latency hides behind several tiles' computation, one barrier of
 // two goes, and so do the registers and the stores of a tile in flight; for as many times the
-// shared memory.
+// shared memory. A tile transposed on the way would need a copy for each element, where registers
+// take a vector at once.
 #include <algorithm>
 #include <array>
 #include <set>
 
 #include <clang/AST/ASTContext.h>
+#include <clang/AST/Decl.h>
 #include <clang/AST/Expr.h>
 
 #include "mutators/analysis/first_iteration.hpp"
@@ -47,58 +54,67 @@ namespace evo {
 namespace {
 
 constexpr std::array stage_counts{2, 3, 4, 5};
+constexpr int most_with_registers = 4;    // stages
 constexpr std::array trial_sizes{67, 80}; // an odd one, and one of whole, aligned groups
 
 /// One loop's rewrite: everything known, nothing refused, text printed.
 class Pipelining {
 public:
-  /// `to_limit`: tiles beyond the loop's limit are not copied. Otherwise the copies' own guards
-  /// keep out of them.
+  /// The tiles `in_registers` wait there, the others are copied. `to_limit`: tiles beyond the
+  /// loop's limit are not loaded. Otherwise the loads' own guards keep out of them.
   Pipelining(const Kernel& kernel, const Stages& stages, const SingleBuffered& before,
-             bool to_limit)
-      : kernel_(kernel), stages_(stages), before_(before), to_limit_(to_limit),
-        staged_(kernel, stages, before) {}
+             const std::vector<Memory>& in_registers, bool to_limit)
+      : kernel_(kernel), stages_(stages), before_(before), in_registers_(in_registers),
+        to_limit_(to_limit), staged_(kernel, stages, before) {}
 
-  /// nullopt where a text cannot be edited, a load does more than copying, or a tile has other
-  /// uses.
+  /// nullopt where a text cannot be edited, a load does more than the copying it should do, or a
+  /// tile has other uses.
   std::optional<std::vector<Edit>> edits(int stage_count);
 
 private:
   std::string is_within_limit(const std::string& counter) {
     return counter + " < " + staged_.operand(before_.loop.limit, Binding::Sum);
   }
-  std::string copies(const std::string& text, const std::string& counter);
-  std::string prologue(const std::string& copies);
-  std::string loop(const std::string& copies, const std::string& compute);
+  std::string within_limit(const std::string& text, const std::string& counter);
+  std::string prologue(const AsyncLoads& loads);
+  std::string loop(const AsyncLoads& loads, const std::string& compute);
 
   const Kernel& kernel_;
   const Stages& stages_;
   const SingleBuffered& before_;
+  const std::vector<Memory>& in_registers_;
   const bool to_limit_;
   BufferedLoop staged_;
 };
 
-/// A tile's copies as one group, which is empty beyond the last tile.
-std::string Pipelining::copies(const std::string& text, const std::string& counter) {
-  const std::string guarded = to_limit_ ? "if (" + is_within_limit(counter) + ") {\n" + text + "}\n"
-                                        : in_braces(text, defines_variables(before_.load));
-  return guarded + "__pipeline_commit();\n";
+/// Loads that leave tiles beyond the last one alone, in a scope of their own.
+std::string Pipelining::within_limit(const std::string& text, const std::string& counter) {
+  if (text.empty() || !to_limit_) {
+    return in_braces(text, !text.empty() && defines_variables(before_.load));
+  }
+  return "if (" + is_within_limit(counter) + ") {\n" + text + "}\n";
 }
 
-std::string Pipelining::prologue(const std::string& text) {
+/// Every tile's copies are one group, also beyond the last tile, where it may be empty.
+std::string Pipelining::prologue(const AsyncLoads& loads) {
+  const std::string& stage = staged_.stage;
   const bool from_zero = constant_value(kernel_, *before_.loop.start) == 0;
   const std::string start = from_zero ? "" : staged_.first_counter() + " + ";
-  return staged_.alignment_assertions() +
-         (before_.begins_with_barrier ? staged_.text(before_.barrier) + "\n" : "") + "for (int " +
-         staged_.stage + " = 0; " + staged_.stage + " < " + staged_.stage_count + " - 1; ++" +
-         staged_.stage + ") {\nconst " + staged_.counter_type() + " " + staged_.counter + " = " +
-         start + staged_.stage + " * " + staged_.step(Binding::Operand) + ";\n" +
-         copies(text, staged_.counter) + "}\nint " + staged_.stage + " = 0;\n";
+  std::string result = staged_.alignment_assertions();
+  result += before_.begins_with_barrier ? staged_.text(before_.barrier) + "\n" : "";
+  result += "for (int " + stage + " = 0; " + stage + " < " + staged_.stage_count + " - 1; ++" +
+            stage + ") {\n";
+  result += "const " + staged_.counter_type() + " " + staged_.counter + " = " + start + stage +
+            " * " + staged_.step(Binding::Operand) + ";\n";
+  result += within_limit(loads.first_copies, staged_.counter) + "__pipeline_commit();\n";
+  result += within_limit(loads.first_assignments, staged_.counter);
+  return result + "}\nint " + stage + " = 0;\n";
 }
 
-std::string Pipelining::loop(const std::string& text, const std::string& compute) {
+std::string Pipelining::loop(const AsyncLoads& loads, const std::string& compute) {
   const clang::ForStmt& loop = *before_.loop.loop;
   const std::string& stage = staged_.stage;
+  const std::string& next_counter = staged_.next_counter;
   const std::string last = staged_.stage_count + " - 1";
   std::string result = "for (" + staged_.text(loop.getInit()) + " " +
                        is_within_limit(staged_.counter) + "; " + staged_.text(loop.getInc()) +
@@ -107,9 +123,11 @@ std::string Pipelining::loop(const std::string& text, const std::string& compute
   result += staged_.text(before_.barrier) + "\n";
   result += "const int " + staged_.next_stage + " = " + stage + " == 0 ? " + last + " : " + stage +
             " - 1;\n";
-  result += "const " + staged_.counter_type() + " " + staged_.next_counter + " = " +
-            staged_.counter + " + (" + last + ") * " + staged_.step(Binding::Operand) + ";\n";
-  result += copies(text, staged_.next_counter) + compute;
+  result += "const " + staged_.counter_type() + " " + next_counter + " = " + staged_.counter +
+            " + (" + last + ") * " + staged_.step(Binding::Operand) + ";\n";
+  result += loads.registers + within_limit(loads.next_fetch, next_counter);
+  result += within_limit(loads.next_copies, next_counter) + "__pipeline_commit();\n";
+  result += compute + within_limit(loads.next_store, next_counter);
   result += stage + " = " + stage + " == " + last + " ? 0 : " + stage + " + 1;\n}\n";
   // Zeros for tiles beyond the last may still be on their way.
   result += to_limit_ ? "" : "__pipeline_wait_prior(0);\n";
@@ -124,7 +142,8 @@ std::optional<std::vector<Edit>> Pipelining::edits(int stage_count) {
     return std::nullopt;
   }
   const auto loads =
-      copy_loads(kernel_, stages_, before_.load, staged_.on_stage(staged_.stage, staged_.counter),
+      copy_loads(kernel_, stages_, before_.load, in_registers_,
+                 staged_.on_stage(staged_.stage, staged_.counter),
                  staged_.on_stage(staged_.next_stage, staged_.next_counter), staged_.names);
   if (!loads) {
     return std::nullopt;
@@ -142,8 +161,8 @@ std::optional<std::vector<Edit>> Pipelining::edits(int stage_count) {
   const std::vector<Edit> current = staged_.on_stage(staged_.stage, staged_.counter);
   const std::string compute =
       staged_.print(*definitions, current) + staged_.print(before_.compute, current);
-  edits.push_back({places->before_loop, 0, loads->local_constants + prologue(loads->first)});
-  edits.push_back({places->loop.begin, places->loop.length(), loop(loads->next, compute)});
+  edits.push_back({places->before_loop, 0, loads->local_constants + prologue(*loads)});
+  edits.push_back({places->loop.begin, places->loop.length(), loop(*loads, compute)});
   sort_edits(edits);
   return staged_.editable() ? std::optional(edits) : std::nullopt;
 }
@@ -189,26 +208,67 @@ bool same_footprint(const Kernel& before, const clang::FunctionDecl& function,
   });
 }
 
-/// The edits for each number of stages that fits, by its number.
-std::vector<std::pair<int, std::vector<Edit>>> pipelined(const Kernel& kernel,
-                                                         const Stages& stages) {
-  std::vector<std::pair<int, std::vector<Edit>>> result;
+/// Which tiles may wait in registers while the others are asynchronous: those that must, or none or
+/// any one.
+std::vector<std::vector<Memory>> transports(const Kernel& kernel, const Stages& stages,
+                                            const SingleBuffered& before) {
+  const auto computed = computed_tiles(kernel, stages, before.load);
+  if (!computed || computed->size() == stages.tiles.size()) {
+    return {};
+  }
+  std::vector<std::vector<Memory>> result{*computed};
+  if (computed->empty() && stages.tiles.size() > 1) {
+    std::ranges::transform(stages.tiles, std::back_inserter(result),
+                           [](const Memory& tile) { return std::vector<Memory>{tile}; });
+  }
+  return result;
+}
+
+/// "stages 3 async", and the names of what is asynchronous if it is not all.
+std::string label(const Stages& stages, const std::vector<Memory>& in_registers, int count) {
+  std::string result = "stages " + std::to_string(count) + " async";
+  for (const Memory& tile : stages.tiles) {
+    if (!in_registers.empty() && std::ranges::count(in_registers, tile) == 0) {
+      result += " " + (tile.member != nullptr ? tile.member->getNameAsString()
+                                              : tile.variable->getNameAsString());
+    }
+  }
+  return result;
+}
+
+/// One rewrite, without the loop's name, for each number of stages that fits.
+std::vector<Rewrite> pipelined(const Kernel& kernel, const Stages& stages,
+                               const SingleBuffered& before,
+                               const std::vector<Memory>& in_registers) {
+  std::vector<Rewrite> result;
+  const bool always_runs = always_has_first_iteration(kernel, *stages.kernel, before.loop);
+  for (const bool to_limit : {false, true}) {
+    const auto edits = [&](int count) {
+      return Pipelining(kernel, stages, before, in_registers, to_limit).edits(count);
+    };
+    const auto trial = edits(stage_counts.front());
+    if (!trial || (!to_limit && !always_runs) || !same_footprint(kernel, *stages.kernel, *trial)) {
+      continue;
+    }
+    for (const int count : stage_counts) {
+      if (can_hold(kernel, stages, before.storage, count) &&
+          (in_registers.empty() || count <= most_with_registers)) {
+        result.push_back({label(stages, in_registers, count), *edits(count)});
+      }
+    }
+    return result;
+  }
+  return result;
+}
+
+std::vector<Rewrite> pipelined(const Kernel& kernel, const Stages& stages) {
+  std::vector<Rewrite> result;
   const auto before = find_single_buffered(kernel, stages);
   if (!before || !can_hold(kernel, stages, before->storage, stage_counts.front())) {
     return result;
   }
-  const bool always_runs = always_has_first_iteration(kernel, *stages.kernel, before->loop);
-  for (const bool to_limit : {false, true}) {
-    const auto edits = Pipelining(kernel, stages, *before, to_limit).edits(stage_counts.front());
-    if (!edits || (!to_limit && !always_runs) || !same_footprint(kernel, *stages.kernel, *edits)) {
-      continue;
-    }
-    for (const int count : stage_counts) {
-      if (can_hold(kernel, stages, before->storage, count)) {
-        result.emplace_back(count, *Pipelining(kernel, stages, *before, to_limit).edits(count));
-      }
-    }
-    return result;
+  for (const std::vector<Memory>& in_registers : transports(kernel, stages, *before)) {
+    std::ranges::move(pipelined(kernel, stages, *before, in_registers), std::back_inserter(result));
   }
   return result;
 }
@@ -218,8 +278,8 @@ public:
   const About& about() const override {
     static const About about{
         .name = "pipeline_copies",
-        .summary = "copies the next tiles asynchronously, 2 to 5 stages: hides global memory's "
-                   "latency without registers for more shared memory",
+        .summary = "copies the next tiles asynchronously, 2 to 5 stages, one of them also through "
+                   "registers: hides global memory's latency for more shared memory",
         .before = "for (...) { load; __syncthreads(); compute; __syncthreads(); }",
         .after = "for (stage ...) { copy asynchronously; __pipeline_commit(); }\n"
                  "for (...) {\n"
@@ -240,9 +300,8 @@ public:
       if (loop == loops.end()) {
         continue;
       }
-      for (auto& [count, edits] : pipelined(kernel, stages)) {
-        result.push_back(
-            {loop->name + " stages " + std::to_string(count) + " async", std::move(edits)});
+      for (Rewrite& rewrite : pipelined(kernel, stages)) {
+        result.push_back({loop->name + " " + rewrite.label, std::move(rewrite.edits)});
       }
     }
     return result;

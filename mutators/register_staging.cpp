@@ -80,12 +80,15 @@ struct StagedLoop {
 /// An assignment to shared memory, and the registers between its halves.
 struct Site {
   Assignment assignment;
+  Memory tile;
   std::string slot;                 // "w_next[step]"
   std::optional<CopySource> source; // if it can be an asynchronous copy
+  bool copied = false;              // it is one
 };
 
-/// What is printed of the loads: one of their halves, or both as asynchronous copies.
-enum class Form { Fetch, Store, Copy };
+/// What is printed of the loads: of those through registers, one of their halves or both at once;
+/// of the others, asynchronous copies.
+enum class Form { Fetch, Store, Assign, Copy };
 
 class LoadSplitter {
 public:
@@ -93,17 +96,17 @@ public:
       : kernel_(kernel), stages_(stages), names_(names) {}
 
   bool analyse(const StagePart& part);
-  bool only_copies() const {
-    return std::ranges::all_of(sites_,
-                               [](const auto& site) { return site.second.source.has_value(); });
-  }
+  /// Whether an assignment to the tile does more than copying.
+  bool computes(const Memory& tile) const;
+  /// From now on the loads of other tiles are copies; false if one is not.
+  bool copy_except(const std::vector<Memory>& in_registers);
   std::string print(const std::vector<const StagePart*>& parts, const std::vector<Edit>& edits,
                     Form form);
   bool printable() const { return printable_; }
 
   std::string constants;       // at namespace scope
   std::string local_constants; // of variables of the kernel
-  std::string registers;
+  std::string registers() const;
 
 private:
   bool analyse(const clang::Stmt* statement);
@@ -113,6 +116,7 @@ private:
   void name_steps(StagedLoop& loop, const std::string& tile);
   std::string& scope_of(const CountedLoop& loop);
 
+  bool is_printed(const Site& site) const { return site.copied == (form_ == Form::Copy); }
   bool is_kept(const clang::Stmt* statement) const;
   void require(const clang::Stmt* statement);
   void require_for(const Site& site);
@@ -134,6 +138,7 @@ private:
   Names& names_;
   std::map<const clang::Stmt*, StagedLoop> loops_;
   std::map<const clang::Stmt*, Site> sites_;
+  std::vector<std::pair<Memory, std::string>> registers_; // in source order
   std::set<const clang::VarDecl*> locals_;
   std::set<const clang::Stmt*> writers_;   // statements whose writes are understood
   std::vector<StagedLoop*> enclosing_;     // while analysing
@@ -271,8 +276,32 @@ void LoadSplitter::add_site(const clang::Stmt* statement, const Assignment& assi
   const std::string next = names_.fresh(name + "_next");
   const std::string type =
       assigned.place->getType().getUnqualifiedType().getAsString(kernel_.ast().getPrintingPolicy());
-  registers += type + " " + next + extents + ";\n";
-  sites_[statement] = {assigned, next + indices, copy_source(*assigned.value)};
+  registers_.emplace_back(tile, type + " " + next + extents + ";\n");
+  sites_[statement] = {assigned, tile, next + indices, copy_source(*assigned.value)};
+}
+
+bool LoadSplitter::computes(const Memory& tile) const {
+  return std::ranges::any_of(
+      sites_, [&](const auto& site) { return site.second.tile == tile && !site.second.source; });
+}
+
+bool LoadSplitter::copy_except(const std::vector<Memory>& in_registers) {
+  for (auto& [statement, site] : sites_) {
+    site.copied = std::ranges::count(in_registers, site.tile) == 0;
+  }
+  std::erase_if(registers_, [&](const auto& tile) {
+    return std::ranges::count(in_registers, tile.first) == 0;
+  });
+  return std::ranges::all_of(
+      sites_, [](const auto& site) { return !site.second.copied || site.second.source; });
+}
+
+std::string LoadSplitter::registers() const {
+  std::string result;
+  for (const auto& [tile, definition] : registers_) {
+    result += definition;
+  }
+  return result;
 }
 
 /// Whether the half needs the statement: a site, or what computes a variable in needed_.
@@ -284,8 +313,11 @@ bool LoadSplitter::is_kept(const clang::Stmt* statement) const {
     return std::ranges::any_of(variables_in(definition),
                                [&](const auto* variable) { return needed_.contains(variable); });
   }
+  if (const auto site = sites_.find(statement); site != sites_.end()) {
+    return is_printed(site->second);
+  }
   if (const auto assigned = assignment(statement)) {
-    return sites_.contains(statement) || needed_.contains(memory_of(*assigned->place).variable);
+    return needed_.contains(memory_of(*assigned->place).variable);
   }
   if (const auto* loop = dyn_cast<clang::ForStmt>(statement)) {
     return is_kept(loop->getBody());
@@ -298,7 +330,7 @@ void LoadSplitter::require_for(const Site& site) {
   if (form_ != Form::Fetch) {
     add_mentioned(site.assignment.place, needed_);
   }
-  if (form_ == Form::Fetch) {
+  if (form_ == Form::Fetch || form_ == Form::Assign) {
     add_mentioned(site.assignment.value, needed_);
   }
   if (form_ == Form::Copy) {
@@ -383,9 +415,12 @@ std::string LoadSplitter::print_site(const Site& site) {
     return site.slot + " = " + text(site.assignment.value) + ";\n";
   case Form::Store:
     return text(site.assignment.place) + " = " + site.slot + ";\n";
-  default:
+  case Form::Assign:
+    return text(site.assignment.statement) + "\n";
+  case Form::Copy:
     return print_copy(site);
   }
+  return "";
 }
 
 /// The place of one element of the group at *reinterpret_cast<float4 *>(&tile[row][column]).
@@ -527,26 +562,42 @@ std::optional<RegisterStaging> split_loads(const Kernel& kernel, const Stages& s
   if (!splitter.printable()) {
     return std::nullopt;
   }
-  return RegisterStaging{splitter.constants, splitter.local_constants + splitter.registers,
+  return RegisterStaging{splitter.constants, splitter.local_constants + splitter.registers(),
                          std::move(fetch), std::move(store)};
+}
+
+std::optional<std::vector<Memory>> computed_tiles(const Kernel& kernel, const Stages& stages,
+                                                  const std::vector<const StagePart*>& loads) {
+  Names names(kernel);
+  LoadSplitter splitter(kernel, stages, names);
+  if (!std::ranges::all_of(loads, [&](const StagePart* part) { return splitter.analyse(*part); })) {
+    return std::nullopt;
+  }
+  std::vector<Memory> result;
+  std::ranges::copy_if(stages.tiles, std::back_inserter(result),
+                       [&](const Memory& tile) { return splitter.computes(tile); });
+  return result;
 }
 
 std::optional<AsyncLoads> copy_loads(const Kernel& kernel, const Stages& stages,
                                      const std::vector<const StagePart*>& loads,
+                                     const std::vector<Memory>& in_registers,
                                      const std::vector<Edit>& first_edits,
                                      const std::vector<Edit>& next_edits, Names& names) {
   LoadSplitter splitter(kernel, stages, names);
   if (!std::ranges::all_of(loads, [&](const StagePart* part) { return splitter.analyse(*part); }) ||
-      !splitter.only_copies()) {
+      !splitter.copy_except(in_registers)) {
     return std::nullopt;
   }
-  std::string first = splitter.print(loads, first_edits, Form::Copy);
-  std::string next = splitter.print(loads, next_edits, Form::Copy);
-  if (!splitter.printable()) {
-    return std::nullopt;
-  }
-  return AsyncLoads{splitter.constants, splitter.local_constants, std::move(first),
-                    std::move(next)};
+  AsyncLoads result{.constants = splitter.constants,
+                    .local_constants = splitter.local_constants,
+                    .first_copies = splitter.print(loads, first_edits, Form::Copy),
+                    .first_assignments = splitter.print(loads, first_edits, Form::Assign),
+                    .next_copies = splitter.print(loads, next_edits, Form::Copy),
+                    .registers = splitter.registers(),
+                    .next_fetch = splitter.print(loads, next_edits, Form::Fetch),
+                    .next_store = splitter.print(loads, next_edits, Form::Store)};
+  return splitter.printable() ? std::optional(std::move(result)) : std::nullopt;
 }
 
 } // namespace evo

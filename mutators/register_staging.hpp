@@ -58,20 +58,31 @@ std::optional<RegisterStaging> split_loads(const Kernel& kernel, const Stages& s
                                            const std::vector<Edit>& fetch_edits,
                                            const std::vector<Edit>& store_edits, Names& names);
 
-/// The loads as asynchronous copies, twice.
+/// The tiles that the loads fill by more than copying (copy_source.hpp), in the order of
+/// stages.tiles; nullopt as for split_loads.
+std::optional<std::vector<Memory>> computed_tiles(const Kernel& kernel, const Stages& stages,
+                                                  const std::vector<const StagePart*>& loads);
+
+/// The loads of some tiles as asynchronous copies, and those of the others through registers:
+/// twice.
 struct AsyncLoads {
   std::string constants;       // for namespace scope, before the kernel
-  std::string local_constants; // for the kernel, before both
-  std::string first;
-  std::string next;
+  std::string local_constants; // for the kernel, before everything else
+  std::string first_copies;
+  std::string first_assignments; // from global to shared memory; empty without such tiles
+  std::string next_copies;
+  std::string registers; // these and their halves empty too
+  std::string next_fetch;
+  std::string next_store;
 };
 
-/// The same loads without registers between, each assignment as asynchronous copies of an element
-/// or, where it moves several and may do so by one access, of these. The two sets of edits apply to
-/// the text that each of the results is printed from. nullopt also where an assignment does more
-/// than copying (copy_source.hpp).
+/// Splits the loads by their tiles. Where they are copied, each assignment becomes asynchronous
+/// copies of an element or, where it moves several and may do so by one access, of these. The two
+/// sets of edits apply to the text that the first and the next loads are printed from. nullopt as
+/// for split_loads, and where one of computed_tiles is not `in_registers`.
 std::optional<AsyncLoads> copy_loads(const Kernel& kernel, const Stages& stages,
                                      const std::vector<const StagePart*>& loads,
+                                     const std::vector<Memory>& in_registers,
                                      const std::vector<Edit>& first_edits,
                                      const std::vector<Edit>& next_edits, Names& names);
 

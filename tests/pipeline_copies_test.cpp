@@ -18,6 +18,7 @@ using testing::IsEmpty;
 using testing::Not;
 
 constexpr const char* label = "gemm/k0 stages 3 async";
+constexpr const char* only_x = "gemm/k0 stages 3 async x"; // w through registers
 
 struct Change {
   std::string name;
@@ -50,6 +51,7 @@ bool mean_the_same(const std::string& before, const std::string& after) {
 
 constexpr const char* core =
     "sum[i][j] += tiles.w[thread_row + i][k] * tiles.x[k][thread_col + j];";
+constexpr const char* w_value = "W[(block_row + row) * d + k0 + k] : 0.0f;";
 constexpr const char* x_value = "X[(k0 + k) * d + block_col + col] : 0.0f;";
 
 class Refused : public testing::TestWithParam<Change> {};
@@ -59,11 +61,9 @@ TEST_P(Refused, BecauseOfOneChange) {
 }
 
 const Change refusals[] = {
-    {"a value is computed on the way",
-     {{x_value, "2.0f * X[(k0 + k) * d + block_col + col] : 0.0f;"}}},
-    {"what is out of range is not zero", {{x_value, "X[(k0 + k) * d + block_col + col] : 1.0f;"}}},
-    {"what is out of range is a negative zero",
-     {{x_value, "X[(k0 + k) * d + block_col + col] : -0.0f;"}}},
+    {"all values are computed on the way",
+     {{w_value, "2.0f * W[(block_row + row) * d + k0 + k] : 0.0f;"},
+      {x_value, "2.0f * X[(k0 + k) * d + block_col + col] : 0.0f;"}}},
     {"what is out of range is read too", {{x_value, "X[(k0 + k) * d + block_col + col] : X[0];"}}},
     {"the computation writes a tile", {{core, std::string(core) + " tiles.w[0][0] = 1.0f;"}}},
     {"there is a third barrier", {{core, std::string(core) + " __syncthreads();"}}},
@@ -73,19 +73,49 @@ const Change refusals[] = {
 
 INSTANTIATE_TEST_SUITE_P(PipelineCopies, Refused, testing::ValuesIn(refusals));
 
+class ThroughRegisters : public testing::TestWithParam<Change> {};
+
+TEST_P(ThroughRegisters, WhereATileIsNotCopied) {
+  const std::string before = changed(GetParam());
+  EXPECT_THAT(test::labels(pipeline_copies(), before),
+              ElementsAre("gemm/k0 stages 2 async w", "gemm/k0 stages 3 async w",
+                          "gemm/k0 stages 4 async w"));
+  EXPECT_TRUE(
+      mean_the_same(before, test::apply(pipeline_copies(), before, "gemm/k0 stages 3 async w")));
+}
+
+const Change computed[] = {
+    {"a value is computed on the way",
+     {{x_value, "2.0f * X[(k0 + k) * d + block_col + col] : 0.0f;"}}},
+    {"what is out of range is not zero", {{x_value, "X[(k0 + k) * d + block_col + col] : 1.0f;"}}},
+    {"what is out of range is a negative zero",
+     {{x_value, "X[(k0 + k) * d + block_col + col] : -0.0f;"}}},
+    {"it is read by a function", {{x_value, "__ldg(&X[(k0 + k) * d + block_col + col]) : 0.0f;"}}},
+};
+
+INSTANTIATE_TEST_SUITE_P(PipelineCopies, ThroughRegisters, testing::ValuesIn(computed));
+
 TEST(PipelineCopies, OffersAsManyStagesAsFit) {
   const auto labels = [](const std::string& block_k) {
     return test::labels(pipeline_copies(),
                         changed({"", {{"gemm_block_k = 8;", "gemm_block_k = " + block_k + ";"}}}));
   };
   EXPECT_THAT(labels("8"), ElementsAre("gemm/k0 stages 2 async", "gemm/k0 stages 3 async",
-                                       "gemm/k0 stages 4 async", "gemm/k0 stages 5 async"));
-  EXPECT_THAT(labels("64"), ElementsAre("gemm/k0 stages 2 async", "gemm/k0 stages 3 async"));
+                                       "gemm/k0 stages 4 async", "gemm/k0 stages 5 async",
+                                       "gemm/k0 stages 2 async x", "gemm/k0 stages 3 async x",
+                                       "gemm/k0 stages 4 async x", "gemm/k0 stages 2 async w",
+                                       "gemm/k0 stages 3 async w", "gemm/k0 stages 4 async w"));
+  EXPECT_THAT(labels("64"), ElementsAre("gemm/k0 stages 2 async", "gemm/k0 stages 3 async",
+                                        "gemm/k0 stages 2 async x", "gemm/k0 stages 3 async x",
+                                        "gemm/k0 stages 2 async w", "gemm/k0 stages 3 async w"));
 }
 
 TEST(PipelineCopies, IsProposedOnce) {
-  EXPECT_THAT(test::labels(pipeline_copies(), followed({{&pipeline_copies(), label}})), IsEmpty());
-  EXPECT_THAT(test::labels(double_buffer(), followed({{&pipeline_copies(), label}})), IsEmpty());
+  for (const char* transport : {label, only_x}) {
+    const std::string after = followed({{&pipeline_copies(), transport}});
+    EXPECT_THAT(test::labels(pipeline_copies(), after), IsEmpty());
+    EXPECT_THAT(test::labels(double_buffer(), after), IsEmpty());
+  }
 }
 
 TEST(PipelineCopies, IncludesTheHeaderOnce) {
@@ -104,18 +134,23 @@ TEST(PipelineCopies, LeavesTilesBeyondTheLastToTheGuards) {
 
 TEST(PipelineCopies, KeepsOutOfTilesBeyondTheLastWhereNoGuardDoes) {
   const std::string before = changed({"", {{"k0 + k < d ? W", "true ? W"}}});
-  const std::string after = test::apply(pipeline_copies(), before, label);
-  EXPECT_THAT(after, HasSubstr("if (k0_next < d)"));
-  EXPECT_TRUE(mean_the_same(before, after));
+  for (const char* transport : {label, only_x}) {
+    const std::string after = test::apply(pipeline_copies(), before, transport);
+    EXPECT_THAT(after, HasSubstr("if (k0_next < d)"));
+    EXPECT_TRUE(mean_the_same(before, after));
+  }
 }
 
 TEST(PipelineCopies, ChangesItsNumberOfStagesByReshaping) {
-  const std::string after = followed({{&pipeline_copies(), label}});
-  const auto labels = test::labels(reshape_tile(), after);
-  EXPECT_THAT(labels, Contains("gemm/gemm_stages 2"));
-  EXPECT_THAT(labels, Not(Contains("gemm/gemm_stages 8")));
-  EXPECT_EQ(test::apply(reshape_tile(), after, "gemm/gemm_stages 5"),
-            followed({{&pipeline_copies(), "gemm/k0 stages 5 async"}}));
+  for (const std::string transport : {"async", "async x"}) {
+    const auto pipelined = [&](const std::string& stages) {
+      return followed({{&pipeline_copies(), "gemm/k0 stages " + stages + " " + transport}});
+    };
+    const auto labels = test::labels(reshape_tile(), pipelined("3"));
+    EXPECT_THAT(labels, Contains("gemm/gemm_stages 2"));
+    EXPECT_THAT(labels, Not(Contains("gemm/gemm_stages 8")));
+    EXPECT_EQ(test::apply(reshape_tile(), pipelined("3"), "gemm/gemm_stages 4"), pipelined("4"));
+  }
 }
 
 TEST(PipelineCopies, MeansNothingWithoutItsWait) {
@@ -127,17 +162,21 @@ TEST(PipelineCopies, MeansNothingWithoutItsWait) {
   }
 }
 
-/// Each alone, before and after.
-class Composes : public testing::TestWithParam<Trail> {};
-
-TEST_P(Composes, InEitherOrder) {
-  Trail before = GetParam();
-  before.emplace_back(&pipeline_copies(), label);
-  Trail after{{&pipeline_copies(), label}};
-  after.insert(after.end(), GetParam().begin(), GetParam().end());
+/// The rewrites before the pipeline and after it: the same kernel.
+void expect_either_order(const Trail& trail, const std::string& pipeline) {
+  Trail before = trail;
+  before.emplace_back(&pipeline_copies(), pipeline);
+  Trail after{{&pipeline_copies(), pipeline}};
+  after.insert(after.end(), trail.begin(), trail.end());
   const std::string first = followed(before);
   EXPECT_TRUE(mean_the_same(seed(), first));
   EXPECT_EQ(first, followed(after));
+}
+
+class Composes : public testing::TestWithParam<Trail> {};
+
+TEST_P(Composes, InEitherOrder) {
+  expect_either_order(GetParam(), label);
 }
 
 const Trail compositions[] = {
@@ -151,6 +190,16 @@ const Trail compositions[] = {
     {{&launch_bounds(), "gemm/launch bounds 2"}},
     {{&fold_low_rank(), "gemm/W fold update"}},
 };
+
+TEST(PipelineCopies, ComposesInEitherOrderThroughRegisters) {
+  expect_either_order({{&relayout_tile(), "gemm/w transpose"},
+                       {&relayout_tile(), "gemm/w pad 4"},
+                       {&reshape_tile(), "gemm/gemm_block_m 128, gemm_thread_m 8"},
+                       {&reshape_tile(), "gemm/gemm_block_k 16"},
+                       {&load_fragments(), "gemm/k fragments"},
+                       {&launch_bounds(), "gemm/launch bounds 2"}},
+                      only_x);
+}
 
 TEST(PipelineCopies, ComposesWithASwizzleAndVectors) {
   const Trail trail{{&vectorise_access(), "gemm/w copy vector 4"},
