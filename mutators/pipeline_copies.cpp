@@ -181,31 +181,55 @@ std::optional<Footprint> corners(const Kernel& kernel, const EvaluatedLaunch& la
   return use == nullptr ? std::nullopt : std::optional(std::move(*use));
 }
 
-/// Whether the launches of `function` read and write the same elements before and after.
-bool same_footprint(const Kernel& before, const clang::FunctionDecl& function,
-                    const std::vector<Edit>& edits) {
-  const auto parsed = Kernel::parse(apply_edits(before.source(), edits), before.target());
-  const auto* after = std::get_if<Kernel>(&parsed);
-  const auto dims = find_dims(before);
-  if (after == nullptr || !dims) {
-    return false;
-  }
-  return std::ranges::all_of(trial_sizes, [&](std::int64_t size) {
-    const auto old_launches = launches_at(before, *dims, size);
-    const auto new_launches = launches_at(*after, *dims, size);
-    bool launched = false;
-    for (std::size_t i = 0; i < std::min(old_launches.size(), new_launches.size()); ++i) {
-      if (old_launches[i].launch.kernel == &function) {
-        const auto old_use = corners(before, old_launches[i]);
-        const auto new_use = corners(*after, new_launches[i]);
-        launched = old_use && new_use && same_use(*old_use, *new_use);
-        if (!launched) {
-          return false;
-        }
+/// What the launches of a function read and write at the trial sizes.
+class Trials {
+public:
+  Trials(const Kernel& kernel, const clang::FunctionDecl& function);
+
+  /// Whether they still read and write the same after `edits`; false where a trial failed before.
+  bool are_same_after(const std::vector<Edit>& edits) const;
+
+private:
+  struct Trial {
+    std::int64_t size = 0;
+    std::size_t launch = 0; // of all of the file's
+    std::optional<Footprint> use;
+  };
+
+  const Kernel& kernel_;
+  std::optional<EntryDims> dims_;
+  std::vector<Trial> trials_;
+};
+
+Trials::Trials(const Kernel& kernel, const clang::FunctionDecl& function)
+    : kernel_(kernel), dims_(find_dims(kernel)) {
+  for (const std::int64_t size : trial_sizes) {
+    const auto launches =
+        dims_ ? launches_at(kernel, *dims_, size) : std::vector<EvaluatedLaunch>{};
+    const std::size_t known = trials_.size();
+    for (std::size_t i = 0; i < launches.size(); ++i) {
+      if (launches[i].launch.kernel == &function) {
+        trials_.push_back({size, i, corners(kernel, launches[i])});
       }
     }
-    return launched;
-  });
+    if (trials_.size() == known) {
+      trials_.push_back({size, 0, std::nullopt});
+    }
+  }
+}
+
+bool Trials::are_same_after(const std::vector<Edit>& edits) const {
+  const auto parsed = Kernel::parse(apply_edits(kernel_.source(), edits), kernel_.target());
+  const auto* after = std::get_if<Kernel>(&parsed);
+  return after != nullptr && std::ranges::all_of(trials_, [&](const Trial& trial) {
+           if (!trial.use) {
+             return false;
+           }
+           const auto launches = launches_at(*after, *dims_, trial.size);
+           const auto use = trial.launch < launches.size() ? corners(*after, launches[trial.launch])
+                                                           : std::nullopt;
+           return use && same_use(*trial.use, *use);
+         });
 }
 
 /// Which tiles may wait in registers while the others are asynchronous: those that must, or none or
@@ -238,7 +262,7 @@ std::string label(const Stages& stages, const std::vector<Memory>& in_registers,
 
 /// One rewrite, without the loop's name, for each number of stages that fits.
 std::vector<Rewrite> pipelined(const Kernel& kernel, const Stages& stages,
-                               const SingleBuffered& before,
+                               const SingleBuffered& before, const Trials& trials,
                                const std::vector<Memory>& in_registers) {
   std::vector<Rewrite> result;
   const bool always_runs = always_has_first_iteration(kernel, *stages.kernel, before.loop);
@@ -246,8 +270,8 @@ std::vector<Rewrite> pipelined(const Kernel& kernel, const Stages& stages,
     const auto edits = [&](int count) {
       return Pipelining(kernel, stages, before, in_registers, to_limit).edits(count);
     };
-    const auto trial = edits(stage_counts.front());
-    if (!trial || (!to_limit && !always_runs) || !same_footprint(kernel, *stages.kernel, *trial)) {
+    const auto fewest = edits(stage_counts.front());
+    if (!fewest || (!to_limit && !always_runs) || !trials.are_same_after(*fewest)) {
       continue;
     }
     for (const int count : stage_counts) {
@@ -267,8 +291,10 @@ std::vector<Rewrite> pipelined(const Kernel& kernel, const Stages& stages) {
   if (!before || !can_hold(kernel, stages, before->storage, stage_counts.front())) {
     return result;
   }
+  const Trials trials(kernel, *stages.kernel);
   for (const std::vector<Memory>& in_registers : transports(kernel, stages, *before)) {
-    std::ranges::move(pipelined(kernel, stages, *before, in_registers), std::back_inserter(result));
+    std::ranges::move(pipelined(kernel, stages, *before, trials, in_registers),
+                      std::back_inserter(result));
   }
   return result;
 }
