@@ -18,6 +18,7 @@
 #include "mutators/analysis/counted_loop.hpp"
 #include "mutators/analysis/counter_values.hpp"
 #include "mutators/analysis/expressions.hpp"
+#include "mutators/analysis/loops.hpp"
 #include "mutators/constant_placement.hpp"
 #include "mutators/names.hpp"
 #include "mutators/render.hpp"
@@ -35,11 +36,21 @@ constexpr std::array<std::int64_t, 3> group_sizes{4, 2, 1};
 /// rows or columns begins.
 struct Coordinate {
   const clang::VarDecl* variable = nullptr;
-  const clang::Expr* factor = nullptr; // its elements side by side
-  std::int64_t group = 0;              // the factor's value
+  const clang::Expr* position = nullptr; // threadIdx.x % threads_n
+  const clang::Expr* factor = nullptr;   // its elements side by side
+  std::int64_t group = 0;                // the factor's value
   std::int64_t positions = 0;
-  std::string written_positions; // a product or quotient of constants
+  std::string written_positions;            // a product or quotient of constants
+  const clang::VarDecl* of_block = nullptr; // the block's size, where that mentions it
+  std::int64_t lanes = 0; // neighbouring positions in every warp; 0 where that differs
+  // In groups that are side by side in a warp alone:
+  // position / warp_lanes * warp_tile + position % warp_lanes * factor
+  const clang::Expr* warp_lanes = nullptr;
+  const clang::Expr* warp_tile = nullptr;
 };
+
+/// Where a thread's groups go: side by side with those of all threads, or of its warp.
+enum class Among { Block, Warp };
 
 /// A sum of the coordinate, an element's number and whatever else.
 struct Site {
@@ -122,16 +133,22 @@ public:
     if (!add_sites(*coordinate_.variable) || sites_.empty()) {
       return {};
     }
-    return std::ranges::all_of(sites_,
-                               [&](const Site& site) { return as_grouped(site).has_value(); })
-               ? regrouped()
-               : grouped();
+    if (std::ranges::all_of(sites_,
+                            [&](const Site& site) { return as_grouped(site).has_value(); })) {
+      return regrouped();
+    }
+    return coordinate_.warp_lanes == nullptr ? grouped() : std::vector<Rewrite>{};
   }
 
 private:
-  std::string label(std::int64_t group) const {
+  std::string label(std::int64_t group, Among among = Among::Block) const {
     return block_.function->getNameAsString() + "/" + coordinate_.variable->getNameAsString() +
-           " groups " + std::to_string(group);
+           " groups " + std::to_string(group) + (among == Among::Warp ? " in warps" : "");
+  }
+
+  std::string fresh(const std::string& suffix) const {
+    return Names(kernel_).fresh(block_.function->getNameAsString() + "_" +
+                                coordinate_.variable->getNameAsString() + suffix);
   }
 
   /// The sums that a variable which holds the coordinate stands in. One that has no element yet is
@@ -161,7 +178,10 @@ private:
         elements.push_back({summand, *values, summands});
       }
     }
-    return elements;
+    // Of one group there is but number 0, which says less than what it leaves in its group.
+    const auto grouped = std::ranges::find_if(
+        elements, [&](const Site& site) { return as_grouped(site).has_value(); });
+    return grouped == elements.end() ? elements : std::vector<Site>{*grouped};
   }
 
   /// The least group that no wide access crosses: wherever an element's number goes in steps, what
@@ -182,10 +202,12 @@ private:
     std::ranges::transform(sites_, std::back_inserter(numbers), &Site::values);
     const std::int64_t together = widest_step(numbers, coordinate_.group);
     std::vector<Rewrite> result;
-    for (const std::int64_t group : group_sizes) {
-      if (group < coordinate_.group && coordinate_.group % group == 0 && group % together == 0) {
-        if (auto edits = grouped(group)) {
-          result.push_back({label(group), std::move(*edits)});
+    for (const Among among : {Among::Block, Among::Warp}) {
+      for (const std::int64_t group : group_sizes) {
+        if (group < coordinate_.group && coordinate_.group % group == 0 && group % together == 0) {
+          if (auto edits = grouped(group, among)) {
+            result.push_back({label(group, among), std::move(*edits)});
+          }
         }
       }
     }
@@ -193,27 +215,65 @@ private:
                                                                         : std::vector<Rewrite>{};
   }
 
-  std::optional<std::vector<Edit>> grouped(std::int64_t group) const {
-    const std::string name =
-        Names(kernel_).fresh(block_.function->getNameAsString() + "_" +
-                             coordinate_.variable->getNameAsString() + "_group");
+  std::optional<std::vector<Edit>> grouped(std::int64_t group, Among among) const {
+    const std::string name = fresh("_group");
     const auto whole = operand(kernel_, *coordinate_.factor, Binding::Product);
-    const auto factor = span_of(kernel_, coordinate_.factor->getSourceRange());
     const auto place =
         offset_behind(kernel_, mentioned_constants(*coordinate_.factor), *block_.function);
+    std::string side_by_side = coordinate_.written_positions;
+    std::vector<Edit> others;
+    if (among == Among::Warp) {
+      const auto lanes = in_warps(*coordinate_.factor, name);
+      if (!lanes) {
+        return std::nullopt;
+      }
+      side_by_side = lanes->name;
+      others = lanes->edits;
+    } else if (const auto factor = span_of(kernel_, coordinate_.factor->getSourceRange())) {
+      others.push_back({factor->begin, factor->length(), name});
+    }
     auto edits = with_elements([&](const Site&, const std::string& element) {
-      return element + " / " + name + " * (" + coordinate_.written_positions + " * " + name +
-             ") + " + element + " % " + name;
+      return element + " / " + name + " * (" + side_by_side + " * " + name + ") + " + element +
+             " % " + name;
     });
-    if (!whole || !factor || !place || !edits) {
+    if (!whole || !place || !edits || others.empty()) {
       return std::nullopt;
     }
-    edits->push_back({factor->begin, factor->length(), name});
     edits->push_back({*place, 0,
                       "constexpr int " + name + " = " + std::to_string(group) + ";\n" + //
                           "static_assert(" + *whole + " % " + name + " == 0);\n"});
+    std::ranges::move(others, std::back_inserter(*edits));
     sort_edits(*edits);
     return edits;
+  }
+
+  /// A new constant for the lanes of a warp along the coordinate, and where that begins then.
+  struct Lanes {
+    std::string name;
+    std::vector<Edit> edits;
+  };
+
+  std::optional<Lanes> in_warps(const clang::Expr& whole, const std::string& group) const {
+    const auto span = span_of(kernel_, coordinate_.variable->getInit()->getSourceRange());
+    const auto position = operand(kernel_, *coordinate_.position, Binding::Product);
+    const auto elements = operand(kernel_, whole, Binding::Operand);
+    std::vector<const clang::VarDecl*> constants = mentioned_constants(*coordinate_.position);
+    constants.push_back(coordinate_.of_block);
+    std::erase(constants, nullptr);
+    const auto place = offset_behind(kernel_, constants, *block_.function);
+    if (coordinate_.lanes <= 1 || coordinate_.lanes >= coordinate_.positions || !span ||
+        !position || !elements || !place) {
+      return std::nullopt;
+    }
+    const std::string name = fresh("_lanes");
+    return Lanes{
+        name,
+        {{*place, 0,
+          "constexpr int " + name + " = " + std::to_string(coordinate_.lanes) + ";\n" +
+              "static_assert(" + coordinate_.written_positions + " % " + name + " == 0);\n"},
+         {span->begin, span->length(),
+          *position + " / " + name + " * (" + name + " * " + *elements + ") + " + *position +
+              " % " + name + " * " + group}}};
   }
 
   /// With `map` applied to every element's number; nullopt in a macro, and where two sums share
@@ -296,35 +356,138 @@ private:
     for (const Values& values : numbers) {
       whole = std::max(whole, *values.rbegin() + widest_step({values}, 0));
     }
-    const std::vector<Constant> constants = find_constants(kernel_);
-    const auto group = std::ranges::find_if(constants, [&](const Constant& constant) {
-      return constant.free && constant.declaration == variable_of(coordinate_.factor);
-    });
-    if (group == constants.end() || whole % together != 0) {
+    const auto group = constant(coordinate_.factor);
+    if (!group || whole % together != 0) {
       return {};
     }
-    const ConstantRules rules = find_rules(kernel_);
     std::set<std::int64_t, std::greater<>> sizes(group_sizes.begin(), group_sizes.end());
     sizes.insert(whole);
     std::vector<Rewrite> result;
-    for (const std::int64_t size : sizes) {
-      const auto edit = set_constant(kernel_, *group, size);
-      if (edit && size != group->value && whole % size == 0 && size % together == 0 &&
-          fits(*group, size, rules)) {
-        result.push_back({label(size), {*edit}});
+    for (const Among among : {Among::Block, Among::Warp}) {
+      for (const std::int64_t size : sizes) {
+        if (whole % size == 0 && size % together == 0 && (among == Among::Block || size < whole)) {
+          if (auto edits = regrouped(*group, size, whole, among)) {
+            result.push_back({label(size, among), std::move(*edits)});
+          }
+        }
       }
     }
     return !result.empty() && may_exchange(together, whole) ? result : std::vector<Rewrite>{};
   }
 
-  /// Whether groups of that size still stand side by side.
-  bool fits(const Constant& group, std::int64_t size, const ConstantRules& rules) const {
-    Evaluator evaluator(kernel_, {{group.declaration, size}});
-    return !check_rules(rules, evaluator) && std::ranges::all_of(sites_, [&](const Site& site) {
-      const auto stride = evaluator.value(*as_grouped(site)->stride);
-      const auto* known = std::get_if<std::int64_t>(&stride);
-      return known != nullptr && *known == coordinate_.positions * size;
+  /// nullopt where that changes nothing, and for groups that go back from the warp to the block,
+  /// unless each thread has but one.
+  std::optional<std::vector<Edit>> regrouped(const Constant& group, std::int64_t size,
+                                             std::int64_t whole, Among among) const {
+    const bool warps = coordinate_.warp_lanes != nullptr;
+    std::vector<std::pair<Constant, std::int64_t>> values{{group, size}};
+    if (warps && among == Among::Warp) {
+      const auto lanes = constant(coordinate_.warp_lanes);
+      if (!lanes || coordinate_.lanes <= 1 || coordinate_.lanes >= coordinate_.positions) {
+        return std::nullopt;
+      }
+      values.emplace_back(*lanes, coordinate_.lanes);
+    }
+    if ((warps && among == Among::Block && size != whole) || !fits(values, size, whole)) {
+      return std::nullopt;
+    }
+    auto edits = with_values(values);
+    if (edits && !warps && among == Among::Warp) {
+      const auto moved = moved_into_warps(whole);
+      if (!moved) {
+        return std::nullopt;
+      }
+      std::ranges::copy(*moved, std::back_inserter(*edits));
+      sort_edits(*edits);
+    }
+    return edits && !edits->empty() ? edits : std::nullopt;
+  }
+
+  /// Groups that stood side by side in the block, now in its warps.
+  std::optional<std::vector<Edit>> moved_into_warps(std::int64_t whole) const {
+    const clang::Expr* elements = written(whole);
+    const std::string group = text(*coordinate_.factor);
+    const auto lanes = elements != nullptr ? in_warps(*elements, group) : std::nullopt;
+    if (!lanes) {
+      return std::nullopt;
+    }
+    std::vector<Edit> edits = lanes->edits;
+    for (const Site& site : sites_) {
+      const auto stride = span_of(kernel_, as_grouped(site)->stride->getSourceRange());
+      if (!stride) {
+        return std::nullopt;
+      }
+      edits.push_back({stride->begin, stride->length(), "(" + lanes->name + " * " + group + ")"});
+    }
+    return edits;
+  }
+
+  /// How the loops over a thread's elements write their number.
+  const clang::Expr* written(std::int64_t whole) const {
+    for (const DeviceLoop& loop : device_loops(kernel_)) {
+      const auto limit = constant_value(kernel_, *loop.counted.limit);
+      const bool counts = std::ranges::any_of(sites_, [&](const Site& site) {
+        return mentions(*as_grouped(site)->number, *loop.counted.counter);
+      });
+      if (counts && limit == whole) {
+        return loop.counted.limit;
+      }
+    }
+    return nullptr;
+  }
+
+  /// The free constant that an expression names.
+  std::optional<Constant> constant(const clang::Expr* expr) const {
+    const std::vector<Constant> constants = find_constants(kernel_);
+    const auto found = std::ranges::find_if(constants, [&](const Constant& constant) {
+      return constant.free && constant.declaration == variable_of(expr);
     });
+    return found == constants.end() ? std::nullopt : std::optional(*found);
+  }
+
+  std::optional<std::vector<Edit>>
+  with_values(const std::vector<std::pair<Constant, std::int64_t>>& values) const {
+    std::vector<Edit> edits;
+    for (const auto& [constant, value] : values) {
+      const auto edit = set_constant(kernel_, constant, value);
+      if (!edit) {
+        return std::nullopt;
+      }
+      if (value != constant.value) {
+        edits.push_back(*edit);
+      }
+    }
+    sort_edits(edits);
+    return edits;
+  }
+
+  /// Whether groups of that size still stand side by side.
+  bool fits(const std::vector<std::pair<Constant, std::int64_t>>& values, std::int64_t size,
+            std::int64_t whole) const {
+    Assignment assignment;
+    for (const auto& [constant, value] : values) {
+      assignment[constant.declaration] = value;
+    }
+    Evaluator evaluator(kernel_, assignment);
+    const auto is = [&](const clang::Expr& expr, std::int64_t expected) {
+      const auto value = evaluator.value(expr);
+      const auto* known = std::get_if<std::int64_t>(&value);
+      return known != nullptr && *known == expected;
+    };
+    std::int64_t among = coordinate_.positions;
+    if (coordinate_.warp_lanes != nullptr) {
+      const auto lanes = evaluator.value(*coordinate_.warp_lanes);
+      const auto* known = std::get_if<std::int64_t>(&lanes);
+      among = known != nullptr ? *known : 0;
+      if (among < 1 || coordinate_.positions % among != 0 ||
+          !is(*coordinate_.warp_tile, among * whole)) {
+        return false;
+      }
+    }
+    return !check_rules(find_rules(kernel_), evaluator) &&
+           std::ranges::all_of(sites_, [&](const Site& site) {
+             return is(*as_grouped(site)->stride, among * size);
+           });
   }
 
   const Kernel& kernel_;
@@ -369,28 +532,88 @@ std::optional<std::int64_t> count_of_positions(const std::vector<std::int64_t>& 
   return even && positions > 1 ? std::optional(positions) : std::nullopt;
 }
 
-std::optional<Coordinate> coordinate(const Kernel& kernel, const ThreadBlock& block,
-                                     const clang::VarDecl& variable) {
-  const auto* product = dyn_cast<clang::BinaryOperator>(variable.getInit()->IgnoreParenImpCasts());
-  if (product == nullptr || product->getOpcode() != clang::BO_Mul) {
+/// How many neighbouring positions every warp has, from a multiple of that many on; 0 where that
+/// differs.
+std::int64_t lanes_of_warps(const std::vector<std::int64_t>& positions) {
+  constexpr std::ptrdiff_t warp_size = 32;
+  std::set<std::int64_t> sizes;
+  for (auto warp = positions.begin(); positions.end() - warp >= warp_size; warp += warp_size) {
+    const std::set<std::int64_t> own(warp, warp + warp_size);
+    const auto size = static_cast<std::int64_t>(own.size());
+    const bool neighbours = *own.rbegin() - *own.begin() + 1 == size && *own.begin() % size == 0;
+    sizes.insert(neighbours ? size : 0);
+  }
+  return sizes.size() == 1 && positions.size() % warp_size == 0 ? *sizes.begin() : 0;
+}
+
+/// The operands of an operation.
+struct Operands {
+  const clang::Expr* left = nullptr;
+  const clang::Expr* right = nullptr;
+};
+
+std::optional<Operands> operands(const clang::Expr& expr, int opcode) {
+  const auto* operation = dyn_cast<clang::BinaryOperator>(expr.IgnoreParenImpCasts());
+  return operation != nullptr && operation->getOpcode() == opcode
+             ? std::optional(Operands{operation->getLHS(), operation->getRHS()})
+             : std::nullopt;
+}
+
+/// A product with a constant, on the right.
+std::optional<Operands> scaled(const Kernel& kernel, const clang::Expr& expr) {
+  const auto product = operands(expr, clang::BO_Mul);
+  return product && !constant_value(kernel, *product->right)
+             ? std::optional(Operands{product->right, product->left})
+             : product;
+}
+
+/// How a definition is written, of positions that are not known yet.
+std::optional<Coordinate> as_written(const Kernel& kernel, const clang::VarDecl& variable) {
+  const clang::Expr& definition = *variable.getInit();
+  Coordinate result;
+  result.variable = &variable;
+  if (const auto product = scaled(kernel, definition)) {
+    result.position = product->left;
+    result.factor = product->right->IgnoreParenImpCasts();
+    return result;
+  }
+  const auto sum = operands(definition, clang::BO_Add);
+  const auto tile = sum ? scaled(kernel, *sum->left) : std::nullopt;
+  const auto element = sum ? scaled(kernel, *sum->right) : std::nullopt;
+  const auto warp = tile ? operands(*tile->left, clang::BO_Div) : std::nullopt;
+  const auto lane = element ? operands(*element->left, clang::BO_Rem) : std::nullopt;
+  if (!warp || !lane || !same_expression(kernel, warp->left, lane->left) ||
+      !same_expression(kernel, warp->right, lane->right)) {
     return std::nullopt;
   }
-  const bool last = constant_value(kernel, *product->getRHS()).has_value();
-  const clang::Expr& factor = last ? *product->getRHS() : *product->getLHS();
-  const clang::Expr& position = last ? *product->getLHS() : *product->getRHS();
-  const auto group = constant_value(kernel, factor);
+  result.position = lane->left;
+  result.factor = element->right->IgnoreParenImpCasts();
+  result.warp_lanes = lane->right;
+  result.warp_tile = tile->right;
+  return result;
+}
+
+std::optional<Coordinate> coordinate(const Kernel& kernel, const ThreadBlock& block,
+                                     const clang::VarDecl& variable) {
+  auto result = as_written(kernel, variable);
+  if (!result) {
+    return std::nullopt;
+  }
   Evaluator evaluator(kernel);
+  result->group = constant_value(kernel, *result->factor).value_or(0);
   const auto values =
-      group && *group > 0 ? thread_values(evaluator, block, position) : std::nullopt;
+      result->group > 0 ? thread_values(evaluator, block, *result->position) : std::nullopt;
   const auto positions = values ? count_of_positions(*values) : std::nullopt;
   const auto written =
-      positions ? written_positions(kernel, block, position, *positions) : std::nullopt;
-  return written ? std::optional(Coordinate{.variable = &variable,
-                                            .factor = factor.IgnoreParenImpCasts(),
-                                            .group = *group,
-                                            .positions = *positions,
-                                            .written_positions = *written})
-                 : std::nullopt;
+      positions ? written_positions(kernel, block, *result->position, *positions) : std::nullopt;
+  if (!written) {
+    return std::nullopt;
+  }
+  result->positions = *positions;
+  result->written_positions = *written;
+  result->of_block = operands(*result->position, clang::BO_Div) ? block.named : nullptr;
+  result->lanes = lanes_of_warps(*values);
+  return result;
 }
 
 } // namespace

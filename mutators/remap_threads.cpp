@@ -17,10 +17,20 @@
 //     ... x[k][thread_col + j] ...        ... x[k][thread_col + j / group * (threads_n * group) +
 //                                                j % group] ...
 //
+//   before                              after "gemm/thread_col groups 2 in warps"
+//   const int thread_col =              const int thread_col =
+//       thread % threads_n * 8;             thread % threads_n / lanes * (lanes * 8) +
+//                                           thread % threads_n % lanes * group;
+//   for (j = 0; j < 8; ++j)             for (j = 0; j < 8; ++j)
+//     ... x[k][thread_col + j] ...        ... x[k][thread_col + j / group * (lanes * group) +
+//                                                j % group] ...
+//
 // The first makes a warp a tile of M x N threads; applied again it changes M and N. The second
 // gives a thread several groups of neighbouring elements, the groups of all threads side by side,
 // in rows and columns separately; applied again it changes the size of the groups, back to one
-// group too. Every output stays one sum in the same order, so results keep every bit.
+// group too. The third lays the groups side by side in the tile of a warp alone: with lanes 8x4,
+// rows in groups of 1 and columns in groups of 2 a thread has the accumulators of mma.sync.m16n8.
+// Every output stays one sum in the same order, so results keep every bit.
 //
 // Precondition: one-dimensional blocks of a constant size.
 // - lanes: definitions outside loops that divide threadIdx.x by a constant, and take the remainder.
@@ -29,6 +39,9 @@
 //   multiple of a thread's elements; and every use of it is a sum with one element's number, of a
 //   loop with constant bounds. A group is not smaller than what is accessed at once. Elements are
 //   dealt out by a bijection, since groups divide a thread's elements.
+// - in warps: every warp, evaluated, has equally many neighbouring positions, and not all of the
+//   block's. The lanes are a constant of their own that divides the positions, so that a warp of
+//   another shape leaves the outputs right, and may take its own lanes by the same rewrite.
 // That the outputs do not depend on who computes them is proved once for each of the numbering, the
 // rows and the columns, by running the kernel with all work moved on (ThreadExchange).
 //

@@ -153,6 +153,58 @@ TEST(RemapThreads, GoesBackToOneGroup) {
                                               {&remap_threads(), "gemm/thread_col groups 8"}});
   EXPECT_THAT(after, testing::HasSubstr("gemm_thread_col_group = 8;"));
   EXPECT_THAT(test::labels(vectorise_access(), after), Contains("gemm/Y store vector 4"));
+  EXPECT_THAT(test::labels(remap_threads(), after), Contains("gemm/thread_col groups 2"));
+}
+
+// The accumulators of mma.sync.m16n8.
+const Trail fragments{{&remap_threads(), "gemm/lanes 8x4"},
+                      {&remap_threads(), "gemm/thread_row groups 1 in warps"},
+                      {&remap_threads(), "gemm/thread_col groups 2 in warps"}};
+
+TEST(RemapThreads, DealsOutWarpsRowsAndColumnsInAnyOrder) {
+  const Trail turned{fragments[0], fragments[2], fragments[1]};
+  EXPECT_EQ(followed(seed(), fragments), followed(seed(), turned));
+}
+
+TEST(RemapThreads, MovesGroupsIntoWarps) {
+  const Trail rest(fragments.begin() + 1, fragments.end());
+  EXPECT_EQ(followed(seed(), then({fragments[0],
+                                   {&remap_threads(), "gemm/thread_row groups 2"},
+                                   {&remap_threads(), "gemm/thread_col groups 1"}},
+                                  rest)),
+            followed(seed(), fragments));
+}
+
+TEST(RemapThreads, HasNoWarpTileWhereAWarpSpansTheBlock) {
+  const auto labels = test::labels(remap_threads(), seed());
+  EXPECT_THAT(labels, Contains("gemm/thread_col groups 2"));
+  EXPECT_THAT(labels, Not(Contains("gemm/thread_col groups 2 in warps")));
+  EXPECT_THAT(labels, Contains("gemm/thread_row groups 2 in warps"));
+}
+
+TEST(RemapThreads, FollowsAWarpOfAnotherShape) {
+  const std::string before =
+      followed(seed(), then(fragments, {{&remap_threads(), "gemm/lanes 4x8"}}));
+  const std::string after =
+      followed(before, {{&remap_threads(), "gemm/thread_col groups 2 in warps"}});
+  EXPECT_THAT(before, testing::HasSubstr("gemm_thread_col_lanes = 4;"));
+  EXPECT_THAT(after, testing::HasSubstr("gemm_thread_col_lanes = 8;"));
+}
+
+TEST(RemapThreads, GoesBackFromGroupsInWarpsToOne) {
+  const auto labels = test::labels(remap_threads(), followed(seed(), fragments));
+  EXPECT_THAT(labels, Contains("gemm/thread_col groups 4"));
+  EXPECT_THAT(labels, Contains("gemm/thread_col groups 1 in warps"));
+  EXPECT_THAT(labels, Not(Contains("gemm/thread_col groups 2 in warps")));
+  EXPECT_THAT(labels, Not(Contains("gemm/thread_col groups 1")));
+}
+
+TEST(RemapThreads, CommutesInWarpsWithWideAccessesAndBuffers) {
+  const Trail warps{
+      fragments[0], fragments[1], {&remap_threads(), "gemm/thread_col groups 4 in warps"}};
+  const Trail rest(wide.begin() + 1, wide.end());
+  EXPECT_EQ(followed(seed(), then(wide, warps)),
+            followed(seed(), then(then({wide.front()}, warps), rest)));
 }
 
 TEST(RemapThreads, LeavesWhatOthersReshape) {

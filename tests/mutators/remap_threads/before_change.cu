@@ -1,9 +1,9 @@
 // label: multiply/lanes 16x2
 #include <cuda_runtime.h>
 
-constexpr int block_m = 32;
-constexpr int block_n = 32;
-constexpr int block_k = 8;
+constexpr int block_m = 64;
+constexpr int block_n = 64;
+constexpr int block_k = 4;
 constexpr int thread_m = 2;
 constexpr int thread_n = 4;
 constexpr int threads_n = block_n / thread_n;
