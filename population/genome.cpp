@@ -52,6 +52,18 @@ std::variant<Genome, ReplayFailure> replay(const Genome& seed, const std::vector
   return genome;
 }
 
+Followed follow(Genome genome, const std::vector<Gene>& trail, const Dialect& dialect) {
+  Followed result{.genome = std::move(genome), .dropped = {}};
+  for (const Gene& gene : trail) {
+    if (auto next = append(result.genome, gene, dialect)) {
+      result.genome = std::move(*next);
+    } else {
+      result.dropped.push_back(gene);
+    }
+  }
+  return result;
+}
+
 std::string to_string(const Gene& gene) {
   return gene.mutator + ": " + gene.label;
 }

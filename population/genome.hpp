@@ -62,6 +62,15 @@ struct ReplayFailure {
 std::variant<Genome, ReplayFailure> replay(const Genome& seed, const std::vector<Gene>& trail,
                                            const Dialect& dialect);
 
+/// What a trail makes of a genome, and the genes that did not apply.
+struct Followed {
+  Genome genome;
+  std::vector<Gene> dropped;
+};
+
+/// `genome` after those of `trail` that apply, one on another.
+Followed follow(Genome genome, const std::vector<Gene>& trail, const Dialect& dialect);
+
 /// "unroll_loop: gemm/k unroll 4", as summaries print a gene.
 std::string to_string(const Gene& gene);
 /// nullopt when the line is not "mutator: label".

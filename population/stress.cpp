@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <ranges>
 #include <set>
 #include <utility>
 
@@ -22,39 +23,43 @@ constexpr int every = 10; // one of so many is replaced
 constexpr std::array sabotages{Sabotage::Crash, Sabotage::Trap, Sabotage::Hang};
 constexpr double most_loss = 0.15;
 constexpr double noise = 0.01;
-constexpr int wave_size = 32;
+constexpr int walks_per_wave = 16;
+constexpr int steps_per_walk = 8;
 constexpr int attempts_per_candidate = 20;
 
-/// Random walks from the seeds, no two alike: waves of mutations, each of what is there before it.
+/// Random walks from the seeds, no two candidates alike.
 std::vector<Genome> breed(const StressSettings& settings, const std::vector<Genome>& seeds,
                           const Dialect& dialect) {
-  std::vector<Genome> pool = seeds;
+  std::vector<Genome> candidates;
   std::set<std::string> seen;
   for (const Genome& seed : seeds) {
     seen.insert(seed.id);
   }
-  const auto wanted = seeds.size() + static_cast<std::size_t>(settings.candidates);
-  for (int wave = 0; pool.size() < wanted; ++wave) {
-    if (wave * wave_size >= attempts_per_candidate * settings.candidates) {
+  const auto wanted = static_cast<std::size_t>(settings.candidates);
+  for (int wave = 0; candidates.size() < wanted; ++wave) {
+    if (wave * walks_per_wave * steps_per_walk >= attempts_per_candidate * settings.candidates) {
       throw InputError(fmt::format("only {} different candidates can be bred from the seeds; ask "
                                    "for fewer with --candidates",
-                                   pool.size() - seeds.size()));
+                                   candidates.size()));
     }
-    std::vector<Genome> children(wave_size);
+    std::vector<std::vector<Genome>> walks(walks_per_wave);
     oneapi::tbb::task_arena(settings.jobs).execute([&] {
-      oneapi::tbb::parallel_for(0, wave_size, [&](int slot) {
+      oneapi::tbb::parallel_for(0, walks_per_wave, [&](int slot) {
         Random random = random_for(settings.seed, 1 + wave, slot);
-        children[static_cast<std::size_t>(slot)] =
-            mutate(pool[pick(random, pool.size())], dialect, random);
+        random_walk(seeds[pick(random, seeds.size())], steps_per_walk, dialect, random,
+                    [&walk = walks[static_cast<std::size_t>(slot)]](const Genome& genome) {
+                      walk.push_back(genome);
+                      return true;
+                    });
       });
     });
-    for (Genome& child : children) {
-      if (pool.size() < wanted && seen.insert(child.id).second) {
-        pool.push_back(std::move(child));
+    for (Genome& genome : std::views::join(walks)) {
+      if (candidates.size() < wanted && seen.insert(genome.id).second) {
+        candidates.push_back(std::move(genome));
       }
     }
   }
-  return {pool.begin() + static_cast<std::ptrdiff_t>(seeds.size()), pool.end()};
+  return candidates;
 }
 
 /// As another evaluator, but what would do damage gets past the policy.

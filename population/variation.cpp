@@ -60,18 +60,22 @@ Proposal crossover(const Genome& a, const Genome& b, const std::vector<Genome>& 
   trail.insert(trail.end(), end_b + static_cast<std::ptrdiff_t>(pick(random, rest_b + 1)),
                b.trail.end());
 
-  Proposal result{.genome = *std::ranges::find(seeds, a.seed, &Genome::seed),
-                  .parents = {a.id, b.id},
-                  .dropped = {},
-                  .fault = {}};
-  for (Gene& gene : trail) {
-    if (auto next = append(result.genome, gene, dialect)) {
-      result.genome = std::move(*next);
-    } else {
-      result.dropped.push_back(std::move(gene));
+  auto [genome, dropped] = follow(*std::ranges::find(seeds, a.seed, &Genome::seed), trail, dialect);
+  return {.genome = std::move(genome),
+          .parents = {a.id, b.id},
+          .dropped = std::move(dropped),
+          .fault = {}};
+}
+
+void random_walk(Genome genome, int steps, const Dialect& dialect, Random& random,
+                 const std::function<bool(const Genome&)>& visit) {
+  for (int i = 0; i < steps; ++i) {
+    Genome next = mutate(genome, dialect, random);
+    if (next.trail == genome.trail || !visit(next)) {
+      return;
     }
+    genome = std::move(next);
   }
-  return result;
 }
 
 Proposal breed(const Nursery& nursery, const Dialect& dialect, Random random) {

@@ -2,7 +2,7 @@
 // the slot's generator.
 #pragma once
 
-#include <memory>
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -28,6 +28,11 @@ Genome mutate(const Genome& parent, const Dialect& dialect, Random& random);
 /// on the seed of `a`. Genes that no longer apply are dropped.
 Proposal crossover(const Genome& a, const Genome& b, const std::vector<Genome>& seeds,
                    const Dialect& dialect, Random& random);
+
+/// Rewrites `genome` again and again as mutate() does, and shows what each step leads to, until
+/// there were `steps` of them, nothing applies, or `visit` returns false.
+void random_walk(Genome genome, int steps, const Dialect& dialect, Random& random,
+                 const std::function<bool(const Genome&)>& visit);
 
 /// What one island's children are bred from: complete generations only, so that it is the same
 /// whenever a child is proposed.

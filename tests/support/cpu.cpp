@@ -70,10 +70,9 @@ const std::vector<float>& expected(const Problem& problem, const std::string& so
 }
 
 void compare(const Problem& problem, const std::string& before, const std::string& after, int size,
-             Values values, ThreadOrder order) {
+             Values values, ThreadOrder order, double allowed) {
   const std::vector<float>& right = expected(problem, before, size, values);
   const std::vector<float> computed = run(problem, after, size, values, order);
-  const double allowed = values == Values::Integers ? 0 : tolerance;
   for (std::size_t i = 0; i < right.size(); ++i) {
     const double error = std::abs(double{computed[i]} - double{right[i]});
     if (!(error <= allowed * (1 + std::abs(right[i])))) {
@@ -135,10 +134,25 @@ std::string cpu_difference(const Problem& problem, const std::string& before,
     for (const int size : sizes) {
       for (const ThreadOrder order :
            {ThreadOrder::Shuffled, ThreadOrder::Descending, ThreadOrder::Ascending}) {
-        compare(problem, before, after, size, Values::Integers, order);
+        compare(problem, before, after, size, Values::Integers, order, 0);
       }
     }
-    compare(problem, before, after, *sizes.begin(), Values::Reals, ThreadOrder::Shuffled);
+    compare(problem, before, after, *sizes.begin(), Values::Reals, ThreadOrder::Shuffled,
+            tolerance);
+  } catch (const std::runtime_error& difference) {
+    return difference.what();
+  }
+  return {};
+}
+
+std::string cpu_difference_at(const Problem& problem, const std::string& before,
+                              const std::string& after, const std::vector<int>& sizes,
+                              bool keeps_order) {
+  try {
+    for (const int size : sizes) {
+      compare(problem, before, after, size, keeps_order ? Values::Reals : Values::Integers,
+              ThreadOrder::Shuffled, 0);
+    }
   } catch (const std::runtime_error& difference) {
     return difference.what();
   }

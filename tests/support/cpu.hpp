@@ -29,6 +29,13 @@ std::filesystem::path cpu_library(const std::string& source);
 std::string cpu_difference(const Problem& problem, const std::string& before,
                            const std::string& after);
 
+/// Empty if both sources compute the same at each of `sizes`, with threads in shuffled order: reals
+/// bit by bit where sums keep their order, otherwise integers. A source that runs without fault is
+/// taken to be right about itself: `before` is run once, whatever it is compared with.
+std::string cpu_difference_at(const Problem& problem, const std::string& before,
+                              const std::string& after, const std::vector<int>& sizes,
+                              bool keeps_order);
+
 /// Those of `sizes` at which two sources of the LoRA product give other bits, on reals and with
 /// threads in shuffled order; std::runtime_error says what a kernel did wrong.
 std::vector<int> sizes_with_other_bits(const std::string& before, const std::string& after,

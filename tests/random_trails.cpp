@@ -1,0 +1,309 @@
+// random_trails: random walks of rewrites from the seeds of the LoRA product. Every kernel on the
+// way must parse; some are run on the CPU and must compute what the seed does; some are built with
+// nvcc. What fails is shrunk to the shortest trail that does and left in a file for tests/trails/.
+// Prints counts, and what each mutator costs. Exit code: 0; 1 when anything failed.
+#include <algorithm>
+#include <ctime>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <stdexcept>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+
+#include "fitness/problem.hpp"
+#include "population/clock.hpp"
+#include "population/files.hpp"
+#include "population/variation.hpp"
+#include "tests/support/kernels.hpp"
+#include "tests/support/trails.hpp"
+
+namespace evo::test {
+namespace {
+
+struct Settings {
+  int trails = 40;
+  int runs = 4;
+  int builds = 1;
+  int steps = 16; // of a walk; its beginnings are trails as well
+  int largest = 300;
+  std::uint64_t seed = 1;
+  double seconds = 1e9;
+  std::string target = "sm_86";
+  std::filesystem::path out = "trails";
+};
+
+double processor_ms() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return 1e3 * static_cast<double>(now.tv_sec) + 1e-6 * static_cast<double>(now.tv_nsec);
+}
+
+/// Another mutator, with what its proposals cost.
+class Timed : public Mutator {
+public:
+  Timed(const Mutator& mutator, const Genome& asked) : mutator_(mutator), asked_(asked) {}
+
+  const About& about() const override { return mutator_.about(); }
+
+  std::vector<Rewrite> propose(const Kernel& kernel) const override {
+    const double start = processor_ms();
+    std::vector<Rewrite> proposals = mutator_.propose(kernel);
+    const double ms = processor_ms() - start;
+    ++calls;
+    total_ms += ms;
+    if (ms > worst_ms) {
+      worst_ms = ms;
+      worst = asked_;
+    }
+    return proposals;
+  }
+
+  mutable int calls = 0;
+  mutable double total_ms = 0;
+  mutable double worst_ms = 0;
+  mutable Genome worst;
+
+private:
+  const Mutator& mutator_;
+  const Genome& asked_; // the genome that the walk is at
+};
+
+/// Counts of one kind of check.
+struct Tally {
+  int asked = 0;
+  int failed = 0;
+};
+
+class Trails {
+public:
+  explicit Trails(const Settings& settings)
+      : settings_(settings), target_(target_of(settings.target)) {
+    for (const Mutator* mutator : mutators()) {
+      timed_.emplace_back(*mutator, at_);
+      dialect_.mutators.push_back(&timed_.back());
+    }
+    dialect_.target = target_;
+    if (settings.builds > 0) {
+      builder_.emplace(BuildOptions{Builder::find_nvcc(), settings.target, settings.out / "build"});
+    }
+    for (const char* name : {"naive", "tiled"}) {
+      const auto file = in_repository("seeds/lora") / name;
+      seeds_.push_back(seed_genome(name, read(file.string() + ".cu")));
+      seen_.insert(seeds_.back().id);
+    }
+    std::filesystem::create_directories(settings.out);
+  }
+
+  void walk_all() {
+    for (int walk = 0; wanted(); ++walk) {
+      Random random = random_for(settings_.seed, 1, walk);
+      const Genome& seed = seeds_[static_cast<std::size_t>(walk) % seeds_.size()];
+      at(seed);
+      try {
+        random_walk(seed, settings_.steps, dialect_, random, [&](const Genome& genome) {
+          at(genome);
+          return (!seen_.insert(genome.id).second || passes(seed, genome)) && wanted();
+        });
+      } catch (const std::exception& error) {
+        report_exception(seed, error.what());
+      }
+    }
+  }
+
+  /// Whether all is well.
+  bool print_report() {
+    std::ranges::sort(lengths_);
+    fmt::print("{} trails from {} seeds, {:.0f} s; median length {}, longest {}\n", lengths_.size(),
+               seeds_.size(), seconds_since(start_),
+               lengths_.empty() ? 0 : lengths_[lengths_.size() / 2],
+               lengths_.empty() ? 0 : lengths_.back());
+    fmt::print("parsed {} of {}, replayed {} of {}\n", sources_.asked - sources_.failed,
+               sources_.asked, replays_.asked - replays_.failed, replays_.asked);
+    fmt::print("ran and agreed on the CPU: {} of {} ({} bit by bit on reals); {} too large\n",
+               runs_.asked - runs_.failed, runs_.asked, in_order_, too_large_);
+    fmt::print("compiled with nvcc: {} of {}\n", builds_.asked - builds_.failed, builds_.asked);
+    for (const auto& [reason, count] : refusals_) {
+      fmt::print("  {} x {}\n", count, reason);
+    }
+    fmt::print("exceptions: {}\n", exceptions_);
+    print_costs();
+    return sources_.failed + replays_.failed + runs_.failed + builds_.failed + exceptions_ == 0;
+  }
+
+private:
+  static Target target_of(const std::string& arch) {
+    const auto target = Target::find(arch);
+    return target ? *target : throw InputError("there is no target " + arch);
+  }
+
+  bool wanted() const {
+    return sources_.asked < settings_.trails && seconds_since(start_) < settings_.seconds;
+  }
+
+  /// Remembered in a file as well, which tells what a crash was about.
+  void at(const Genome& genome) {
+    at_ = genome;
+    write(genome, "now", "what was being tried", "");
+  }
+
+  /// Whether this trail is one of `count` spread over all.
+  bool is_due(int count) const {
+    const std::int64_t trail = sources_.asked;
+    return trail * count / settings_.trails > (trail - 1) * count / settings_.trails;
+  }
+
+  bool passes(const Genome& seed, const Genome& genome) {
+    ++sources_.asked;
+    lengths_.push_back(genome.trail.size());
+    const Check source = [&](const Genome& g) { return source_fault(g, target_); };
+    if (!passes(sources_, "source", seed, genome, source)) {
+      return false;
+    }
+    return (!is_due(settings_.runs) || runs(seed, genome)) &&
+           (!is_due(settings_.builds) || builds(seed, genome));
+  }
+
+  bool runs(const Genome& seed, const Genome& genome) {
+    const auto sizes = [&](const Genome& g) {
+      std::vector<int> all = sizes_around_the_tile(g, target_);
+      std::erase_if(all, [&](int size) { return size > settings_.largest; });
+      return all;
+    };
+    if (sizes(genome).empty()) {
+      ++too_large_;
+      return true;
+    }
+    ++runs_.asked;
+    in_order_ += genome.keeps_order ? 1 : 0;
+    return passes(runs_, "values", seed, genome,
+                  [&](const Genome& g) { return value_fault(seed, g, sizes(g)); });
+  }
+
+  bool builds(const Genome& seed, const Genome& genome) {
+    ++replays_.asked;
+    const Check replay = [&](const Genome& g) {
+      return replay_fault(seed, g, mutators(), target_);
+    };
+    if (!passes(replays_, "replay", seed, genome, replay)) {
+      return false;
+    }
+    ++builds_.asked;
+    const Check build = [&](const Genome& g) { return build_fault(g, *builder_); };
+    if (const std::string reason = build(genome); !reason.empty()) {
+      ++refusals_[reason];
+    }
+    return passes(builds_, "build", seed, genome, build);
+  }
+
+  bool passes(Tally& tally, const char* kind, const Genome& seed, const Genome& genome,
+              const Check& fault) {
+    if (const std::string reason = fault(genome); !reason.empty()) {
+      ++tally.failed;
+      keep(shrunk(seed, genome, dialect_, fault), kind, reason);
+      return false;
+    }
+    return true;
+  }
+
+  void report_exception(const Genome& seed, const std::string& reason) {
+    ++exceptions_;
+    const Genome parent = at_;
+    for (const Mutator* mutator : dialect_.mutators) {
+      const Check fault = [&](const Genome& g) { return proposal_fault(g, *mutator, dialect_); };
+      if (!fault(parent).empty()) {
+        keep(shrunk(seed, parent, dialect_, fault), "exception", reason,
+             fmt::format("{}: anything\n", mutator->about().name));
+        return;
+      }
+    }
+    keep(parent, "exception", reason + " (when applied)");
+  }
+
+  void keep(const Genome& genome, const char* kind, const std::string& reason,
+            const std::string& more = "") const {
+    const auto name = fmt::format("{}-{}-{}", kind, genome.seed, short_id(genome.id));
+    fmt::print("{}: {}\n{}\n", name, reason, write(genome, name, reason, more));
+    std::fflush(stdout);
+  }
+
+  std::string write(const Genome& genome, const std::string& name, std::string reason,
+                    const std::string& more) const {
+    std::ranges::replace(reason, '\n', ' ');
+    std::string text = fmt::format("# {}.cu: {}\n", genome.seed, reason);
+    for (const Gene& gene : genome.trail) {
+      text += to_string(gene) + "\n";
+    }
+    text += more;
+    write_text(settings_.out / (name + ".trail"), text);
+    return text;
+  }
+
+  void print_costs() const {
+    fmt::print("{:<20} {:>7} {:>10} {:>10}  processor milliseconds of a proposal\n", "mutator",
+               "calls", "mean", "most");
+    for (const Timed& timed : timed_) {
+      fmt::print("{:<20} {:>7} {:>10.1f} {:>10.1f}\n", timed.about().name, timed.calls,
+                 timed.total_ms / std::max(1, timed.calls), timed.worst_ms);
+      write(timed.worst, fmt::format("slowest-{}", timed.about().name),
+            fmt::format("{} takes {:.0f} ms to propose", timed.about().name, timed.worst_ms),
+            fmt::format("{}: anything\n", timed.about().name));
+    }
+  }
+
+  Settings settings_;
+  Target target_;
+  std::deque<Timed> timed_;
+  Dialect dialect_;
+  std::optional<Builder> builder_;
+  std::vector<Genome> seeds_;
+  std::set<std::string> seen_;
+  Genome at_;
+  Clock::time_point start_ = Clock::now();
+
+  std::vector<std::size_t> lengths_;
+  Tally sources_;
+  Tally replays_;
+  Tally runs_;
+  Tally builds_;
+  int in_order_ = 0;
+  int too_large_ = 0;
+  int exceptions_ = 0;
+  std::map<std::string, int> refusals_;
+};
+
+int main_of(int argc, char** argv) {
+  Settings settings;
+  CLI::App app("Random walks of rewrites from the seeds, with every kernel on the way checked.");
+  app.add_option("--trails", settings.trails, "How many different kernels to parse");
+  app.add_option("--run", settings.runs, "How many of them to run on the CPU");
+  app.add_option("--compile", settings.builds, "How many of them to build with nvcc");
+  app.add_option("--steps", settings.steps,
+                 "Rewrites of a walk; its beginnings are trails as well");
+  app.add_option("--largest", settings.largest, "The largest size to run at");
+  app.add_option("--seed", settings.seed, "Seed of all random choices");
+  app.add_option("--seconds", settings.seconds, "Stop after so many");
+  app.add_option("--target", settings.target, "Architecture to rewrite and build for");
+  app.add_option("--out", settings.out, "Folder for the trails of what fails, and for builds");
+  for (CLI::Option* option : app.get_options()) {
+    option->capture_default_str();
+  }
+  CLI11_PARSE(app, argc, argv);
+  Trails trails(settings);
+  trails.walk_all();
+  return trails.print_report() ? 0 : 1;
+}
+
+} // namespace
+} // namespace evo::test
+
+int main(int argc, char** argv) {
+  try {
+    return evo::test::main_of(argc, argv);
+  } catch (const evo::InputError& error) {
+    fmt::print(stderr, "random_trails: {}\n", error.what());
+    return 2;
+  }
+}
