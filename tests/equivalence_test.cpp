@@ -1,6 +1,6 @@
 // Every rewrite computes the same, on the CPU: bit by bit on small integers under all orders of
 // threads, without a race or an access out of bounds. The goldens that are whole operators, and
-// proposals on the seeds, alone and one after the other; all of these behind the label `long`.
+// proposals on the seeds; all of these behind the label `long`. Many in a row: random_trails.
 #include <algorithm>
 
 #include <gtest/gtest.h>
@@ -52,23 +52,6 @@ TEST_P(EveryMutator, KeepsTheSeedsValues) {
 
 TEST_P(EveryMutator, LongKeepsTheSeedsValuesInEveryProposal) {
   expect_seeds_keep_their_values(1000);
-}
-
-TEST(AllMutators, KeepTheSeedsValuesOneAfterTheOther) {
-  for (const char* name : {"naive.cu", "tiled.cu"}) {
-    const std::string seed = canonical(read(in_repository("seeds/lora") / name));
-    std::string source = seed;
-    std::string trail;
-    for (const Mutator* mutator : mutators()) {
-      const Proposals proposals(*mutator, source);
-      const std::vector<std::string> labels = proposals.labels();
-      if (!labels.empty()) {
-        source = proposals.apply(labels[labels.size() / 2]);
-        trail += "\n  " + labels[labels.size() / 2];
-      }
-    }
-    EXPECT_EQ(cpu_difference(lora(), seed, source), "") << name << ':' << trail;
-  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Mutators, EveryMutator, testing::ValuesIn(mutators()),

@@ -95,6 +95,27 @@ TEST(Mutate, GivesTheParentWhenNothingApplies) {
   EXPECT_EQ(mutate(parent, fake::dialect(), random).id, parent.id);
 }
 
+std::vector<std::size_t> lengths_of_a_walk(const Dialect& dialect, int steps, std::size_t last) {
+  std::vector<std::size_t> lengths;
+  Random random = random_for(1, 1, 1);
+  random_walk(seed_genome("ab.cu", fake::source(0, 1)), steps, dialect, random,
+              [&](const Genome& genome) {
+                lengths.push_back(genome.trail.size());
+                return genome.trail.size() < last;
+              });
+  return lengths;
+}
+
+TEST(RandomWalk, ShowsEveryStepUntilItHasEnough) {
+  EXPECT_THAT(lengths_of_a_walk(fake::dialect(), 3, 9), ElementsAre(1, 2, 3));
+  EXPECT_THAT(lengths_of_a_walk(fake::dialect(), 3, 2), ElementsAre(1, 2));
+}
+
+TEST(RandomWalk, EndsWhereNothingApplies) {
+  const fake::Add to_nine("to_nine", "a", 4);
+  EXPECT_THAT(lengths_of_a_walk({{&to_nine}, fake::dialect().target}, 9, 9), ElementsAre(1, 2));
+}
+
 Genome replayed(const Genome& seed, const std::vector<Gene>& trail) {
   return std::get<Genome>(replay(seed, trail, fake::dialect()));
 }
