@@ -19,6 +19,7 @@ const std::vector<const Mutator*>& mutators() {
       &remap_threads(),
       &tile_reduction(),
       &pipeline_copies(),
+      &relayout_matrix(),
       // end of mutators
       // clang-format on
   };

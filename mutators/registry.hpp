@@ -17,6 +17,7 @@ const Mutator& fold_low_rank();
 const Mutator& remap_threads();
 const Mutator& tile_reduction();
 const Mutator& pipeline_copies();
+const Mutator& relayout_matrix();
 // end of mutators
 
 } // namespace evo

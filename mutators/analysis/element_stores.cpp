@@ -66,34 +66,6 @@ std::optional<ElementIndex> product(const Kernel& kernel, const clang::Expr* exp
                                     : ElementIndex{right, {}, width_in(left)};
 }
 
-std::optional<ElementIndex> index_of(const Kernel& kernel, const clang::Expr* expr) {
-  expr = plain(kernel, expr);
-  const clang::VarDecl* named = variable_in(expr);
-  if (named != nullptr && named->getType().isConstQualified() && named->hasInit()) {
-    return index_of(kernel, named->getInit()); // const int e = row * d + col; Y[e]
-  }
-  std::vector<const clang::Expr*> summands;
-  collect_summands(kernel, expr, summands);
-  std::optional<ElementIndex> index;
-  std::vector<const clang::Expr*> column;
-  for (const clang::Expr* summand : summands) {
-    const auto found = product(kernel, summand);
-    if (found && index) {
-      return std::nullopt;
-    }
-    if (found) {
-      index = found;
-    } else {
-      column.push_back(summand);
-    }
-  }
-  if (!index || column.empty()) {
-    return std::nullopt;
-  }
-  index->column = std::move(column);
-  return index;
-}
-
 // ---- where a store stands -----------------------------------------------------------------------
 
 template <typename... Kinds> int count(const clang::Stmt& statement) {
@@ -190,7 +162,7 @@ private:
     } while (isa<clang::ImplicitCastExpr, clang::ParenExpr>(around));
     const auto* element = dyn_cast<clang::ArraySubscriptExpr>(around);
     const auto index = element != nullptr && element->getBase()->IgnoreParenImpCasts() == &use
-                           ? index_of(kernel_, element->getIdx())
+                           ? element_index(kernel_, *element->getIdx())
                            : std::nullopt;
     return index && (add_read(*element, *index) || add_store(*element, *index));
   }
@@ -387,6 +359,34 @@ private:
 };
 
 } // namespace
+
+std::optional<ElementIndex> element_index(const Kernel& kernel, const clang::Expr& index) {
+  const clang::Expr* expr = plain(kernel, &index);
+  const clang::VarDecl* named = variable_in(expr);
+  if (named != nullptr && named->getType().isConstQualified() && named->hasInit()) {
+    return element_index(kernel, *named->getInit()); // const int e = row * d + col; Y[e]
+  }
+  std::vector<const clang::Expr*> summands;
+  collect_summands(kernel, expr, summands);
+  std::optional<ElementIndex> result;
+  std::vector<const clang::Expr*> column;
+  for (const clang::Expr* summand : summands) {
+    const auto found = product(kernel, summand);
+    if (found && result) {
+      return std::nullopt;
+    }
+    if (found) {
+      result = found;
+    } else {
+      column.push_back(summand);
+    }
+  }
+  if (!result || column.empty()) {
+    return std::nullopt;
+  }
+  result->column = std::move(column);
+  return result;
+}
 
 bool same_index(const Kernel& kernel, const ElementIndex& a, const ElementIndex& b) {
   return a.width == b.width && same_expression(kernel, a.row, b.row) &&

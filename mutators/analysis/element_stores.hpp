@@ -30,6 +30,10 @@ struct ElementIndex {
   const clang::ParmVarDecl* width = nullptr;
 };
 
+/// nullopt for an index of another form. One that is a const variable is followed to its
+/// definition.
+std::optional<ElementIndex> element_index(const Kernel& kernel, const clang::Expr& index);
+
 bool same_index(const Kernel& kernel, const ElementIndex& a, const ElementIndex& b);
 
 /// array[index] = value, or another assignment operator, as a statement of its own.
