@@ -14,6 +14,7 @@
 #include "mutators/names.hpp"
 #include "mutators/removal.hpp"
 #include "mutators/render.hpp"
+#include "mutators/workspace_size.hpp"
 
 namespace evo {
 namespace {
@@ -305,28 +306,15 @@ private:
 
   /// The workspace holds one square matrix now, as wide as Y.
   void write_workspace() {
-    const auto* body = dyn_cast<clang::CompoundStmt>(low_rank_.workspace->getBody());
-    const auto* bytes = body != nullptr && body->size() == 1
-                            ? dyn_cast<clang::ReturnStmt>(body->body_front())
-                            : nullptr;
-    const auto* width = clang::dyn_cast_or_null<clang::ParmVarDecl>(
-        variable_in(*argument_for(*code_.store.index.width)));
-    if (bytes == nullptr || width == nullptr) {
-      throw CannotWrite{};
-    }
-    const auto before = std::ranges::count_if(
-        graph_.entry().parameters(), [&](const clang::ParmVarDecl* parameter) {
-          return parameter->getType()->isIntegerType() &&
-                 parameter->getFunctionScopeIndex() < width->getFunctionScopeIndex();
-        });
-    if (before >= low_rank_.workspace->getNumParams()) {
-      throw CannotWrite{};
-    }
+    const clang::Expr& bytes = present(bytes_returned(*low_rank_.workspace));
+    const auto& width = present(clang::dyn_cast_or_null<clang::ParmVarDecl>(
+        variable_in(*argument_for(*code_.store.index.width))));
     const std::string side =
-        low_rank_.workspace->getParamDecl(static_cast<unsigned>(before))->getNameAsString();
+        present(parameter_of_workspace(graph_.entry(), *low_rank_.workspace, width))
+            .getNameAsString();
     const std::string type =
         low_rank_.result->getType()->getPointeeType().getUnqualifiedType().getAsString();
-    replace(span(*bytes->getRetValue()), "sizeof(" + type + ") * " + side + " * " + side);
+    replace(span(bytes), "sizeof(" + type + ") * " + side + " * " + side);
   }
 
   static constexpr int rows_per_thread = 16;

@@ -15,206 +15,147 @@
 //   fold<<<...>>>(..., folded, d);            fold<<<...>>>(..., folded, d);
 //   gemm<<<...>>>(folded, X, Y, d);           gemm<<<...>>>(folded, X, Y, d);
 //
-// A loop that deals a tile out to threads takes it the other way round, so that neighbouring
-// threads still read neighbours.
+// A loop that deals a tile out to threads, and names the tile's sides in its limit, takes it the
+// other way round, so that neighbouring threads still read neighbours.
 //
-// Precondition: found by what the launches read and write. The matrix is square, as wide as its
-// pitch, at the start of the workspace; one launch writes it and the others that touch it only read
-// it; every kernel uses its pointer for elements row * pitch + column alone. Legal if both files
-// compute the same polynomials of their inputs (analysis/meaning.hpp), which also shows that the
-// bounds hold. What reads a row of it at once is not the same any more, and refuses.
+//   before                                    after "gemm/folded pitch 4"
+//   folded[row * d + col] = ...;              folded[row * folded_pitch + col] = ...;
+//   fold<<<...>>>(..., folded, d);            const int folded_pitch = (d + 3) / 4 * 4;
+//   gemm<<<...>>>(folded, X, Y, d);           fold<<<...>>>(..., folded, d, folded_pitch);
+//                                             gemm<<<...>>>(folded, X, Y, d, folded_pitch);
+//
+// and the workspace grows as much. Nothing reads or writes what lies between the rows.
+//
+// Precondition: found by what the launches read and write (analysis/private_matrix.hpp): a square
+// matrix at the start of the workspace, which one launch writes and others read, by elements row *
+// pitch + column alone. Legal if both files compute the same polynomials of their inputs
+// (analysis/meaning.hpp), which also shows that the bounds hold. What takes neighbours in a row at
+// once has others after a transposition, and refuses it.
 //
 // Expected gain: where the tile is transposed in shared memory its copy becomes a straight one, so
-// that vectorise_access makes it 16 bytes wide and pipeline_copies sends it so. A thread that
-// computes several rows stores neighbours.
+// that vectorise_access makes it 16 bytes wide and pipeline_copies sends it so; a thread that
+// computes several rows stores neighbours. With a pitch every row begins at 16 bytes, so that these
+// wide accesses happen at every size.
 #include <algorithm>
-#include <array>
-#include <set>
 
 #include <clang/AST/ASTContext.h>
-#include <clang/AST/RecursiveASTVisitor.h>
+#include <clang/AST/ExprCXX.h>
 
 #include "mutators/analysis/accesses.hpp"
-#include "mutators/analysis/dependence_graph.hpp"
-#include "mutators/analysis/element_stores.hpp"
-#include "mutators/analysis/loops.hpp"
+#include "mutators/analysis/expressions.hpp"
 #include "mutators/analysis/meaning.hpp"
+#include "mutators/analysis/private_matrix.hpp"
 #include "mutators/deal.hpp"
+#include "mutators/inline_update.hpp"
 #include "mutators/mutator.hpp"
+#include "mutators/names.hpp"
 #include "mutators/registry.hpp"
 #include "mutators/render.hpp"
+#include "mutators/workspace_size.hpp"
 
 namespace evo {
 namespace {
 
-using clang::dyn_cast;
-
-constexpr std::array<std::int64_t, 2> sizes{5, 12}; // to tell a square matrix by
-
-/// What a kernel calls the matrix.
-struct User {
-  const clang::FunctionDecl* kernel = nullptr;
-  const clang::ParmVarDecl* matrix = nullptr;
-
-  bool operator==(const User&) const = default;
-};
-
-struct PrivateMatrix {
-  std::size_t writer = 0; // a launch
-  User written;
-  std::vector<User> read; // in order of the launches, each kernel once
-};
-
-/// nullopt unless one launch writes what `base` points to and later ones only read it.
-std::optional<PrivateMatrix> private_matrix(const DependenceGraph& graph,
-                                            const clang::VarDecl& base) {
-  std::optional<PrivateMatrix> found;
-  for (std::size_t i = 0; i < graph.launches().size(); ++i) {
-    const Uses& uses = graph.uses(i);
-    const auto use = uses.find(&base);
-    if (uses.contains(nullptr)) {
-      return std::nullopt;
-    }
-    if (use == uses.end()) {
-      continue;
-    }
-    const Launch& launch = graph.launches()[i];
-    const User user{launch.kernel, parameter_for(graph, launch, &base)};
-    if (user.matrix == nullptr || use->second.writes == found.has_value() ||
-        use->second.writes == use->second.reads) {
-      return std::nullopt;
-    }
-    if (!found) {
-      found = PrivateMatrix{i, user, {}};
-    } else if (std::ranges::find(found->read, user) == found->read.end()) {
-      found->read.push_back(user);
-    }
-  }
-  return found && !found->read.empty() ? found : std::nullopt;
+template <class T> const T& present(const T* found) {
+  return found != nullptr ? *found : throw CannotWrite{};
 }
 
-/// Whether the writer stores as many rows as a row has room for.
-bool is_square(const Kernel& kernel, const PrivateMatrix& matrix) {
-  const auto dims = find_dims(kernel);
-  const auto accesses = element_accesses(kernel, *matrix.written.kernel, *matrix.written.matrix);
-  return dims && accesses && std::ranges::all_of(sizes, [&](std::int64_t size) {
-           const auto launches = launches_at(kernel, *dims, size);
-           const auto stored =
-               matrix.writer < launches.size()
-                   ? stored_elements(kernel, launches[matrix.writer], accesses->stores)
-                   : std::nullopt;
-           return stored && !stored->elements.empty() &&
-                  stored->elements.back().row + 1 == stored->width;
-         });
-}
-
-/// The places array[index] of an array, and whether it is used in other ways.
-class Elements : public clang::RecursiveASTVisitor<Elements> {
+/// The rewrites of one matrix. All of it throws CannotWrite where they cannot be written.
+class Relayout {
 public:
-  explicit Elements(const clang::ParmVarDecl& array) : array_(array) {}
+  Relayout(const Kernel& kernel, const DependenceGraph& graph, const PrivateMatrix& matrix)
+      : kernel_(kernel), graph_(graph), matrix_(matrix) {}
 
-  bool VisitDeclRefExpr(clang::DeclRefExpr* use) {
-    uses_ += use->getDecl() == &array_ ? 1 : 0;
-    return true;
-  }
-  bool VisitArraySubscriptExpr(clang::ArraySubscriptExpr* element) {
-    const auto* base = dyn_cast<clang::DeclRefExpr>(element->getBase()->IgnoreParenImpCasts());
-    if (base != nullptr && base->getDecl() == &array_) {
-      list.push_back(element);
-    }
-    return true;
-  }
-  bool are_all_uses() const { return uses_ == list.size(); }
-
-  std::vector<const clang::ArraySubscriptExpr*> list;
-
-private:
-  const clang::ParmVarDecl& array_;
-  std::size_t uses_ = 0;
-};
-
-/// The rewrite of one kernel.
-class Transposition {
-public:
-  Transposition(const Kernel& kernel, const User& user) : kernel_(kernel), user_(user) {}
-
-  std::optional<std::vector<Edit>> edits() {
-    Elements elements(*user_.matrix);
-    elements.TraverseStmt(user_.kernel->getBody());
-    if (!elements.are_all_uses() ||
-        !std::ranges::all_of(elements.list, [&](const clang::ArraySubscriptExpr* element) {
-          return transpose(*element);
-        })) {
-      return std::nullopt;
-    }
-    const std::vector<Deal> turned = deals_to_swap(elements.list);
-    for (const Deal& deal : turned) {
-      const auto more = swapped(kernel_, deal);
-      if (!more) {
-        return std::nullopt;
+  std::vector<Edit> transposed() {
+    for (const MatrixUser& user : matrix_.users) {
+      for (const MatrixElement& element : user.elements) {
+        const ElementIndex& index = element.index;
+        write_index(element, index.column, index.width->getNameAsString(), {index.row});
       }
-      edits_.insert(edits_.end(), more->begin(), more->end());
+      for (const Deal& deal : deals_to_swap(user)) {
+        const auto edits = swapped(kernel_, deal);
+        edits_.insert(edits_.end(), edits ? edits->begin() : throw CannotWrite{}, edits->end());
+      }
     }
     return std::move(edits_);
   }
 
-private:
-  bool transpose(const clang::ArraySubscriptExpr& element) {
-    const auto index = element_index(kernel_, *element.getIdx());
-    const auto span = span_of(kernel_, element.getIdx()->getSourceRange());
-    const auto row = index ? operand(kernel_, *index->row, Binding::Sum) : std::nullopt;
-    const auto column = index ? factor(index->column) : std::nullopt;
-    if (!span || !row || !column) {
-      return false;
+  std::vector<Edit> with_pitch() {
+    const std::string pitch =
+        Names(kernel_).fresh(matrix_.writer().matrix->getNameAsString() + "_pitch");
+    for (const MatrixUser& user : matrix_.users) {
+      for (const MatrixElement& element : user.elements) {
+        write_index(element, {element.index.row}, pitch, element.index.column);
+      }
+      const clang::FunctionDecl& kernel = *user.launch->kernel;
+      const auto* last = kernel.getParamDecl(kernel.getNumParams() - 1);
+      insert(span(last->getSourceRange()).end, ", int " + pitch);
+      insert(span(user.launch->arguments.back()->getSourceRange()).end, ", " + pitch);
     }
-    edits_.push_back({span->begin, span->length(),
-                      *column + " * " + index->width->getNameAsString() + " + " + *row});
-    return true;
+    const clang::ParmVarDecl& side = this->side();
+    insert(checked(span_of(kernel_, *matrix_.writer().launch->call)).begin,
+           "const int " + pitch + " = " + rounded_up(side) + ";\n");
+    write_workspace(side);
+    return std::move(edits_);
   }
 
-  /// A sum where a product needs it.
-  std::optional<std::string> factor(const std::vector<const clang::Expr*>& summands) const {
-    if (summands.size() == 1) {
-      return operand(kernel_, *summands.front(), Binding::Product);
-    }
-    std::string sum;
-    for (const clang::Expr* summand : summands) {
-      const auto text = operand(kernel_, *summand, Binding::Sum);
-      if (!text) {
-        return std::nullopt;
-      }
-      sum += (sum.empty() ? "" : " + ") + *text;
-    }
-    return "(" + sum + ")";
+private:
+  using Summands = std::vector<const clang::Expr*>;
+
+  Span span(clang::SourceRange range) const { return checked(span_of(kernel_, range)); }
+  void insert(unsigned offset, std::string text) { edits_.push_back({offset, 0, std::move(text)}); }
+
+  std::string text(const clang::Expr& expr, Binding binding) const {
+    const auto found = operand(kernel_, expr, binding);
+    return found ? *found : throw CannotWrite{};
   }
+  std::string sum(const Summands& summands) const {
+    std::string result;
+    for (const clang::Expr* summand : summands) {
+      result += (result.empty() ? "" : " + ") + text(*summand, Binding::Sum);
+    }
+    return result;
+  }
+  std::string factor(const Summands& summands) const {
+    return summands.size() == 1 ? text(*summands.front(), Binding::Product)
+                                : "(" + sum(summands) + ")";
+  }
+
+  void write_index(const MatrixElement& element, const Summands& outer, const std::string& pitch,
+                   const Summands& inner) {
+    const Span index = span(element.place->getIdx()->getSourceRange());
+    edits_.push_back(
+        {index.begin, index.length(), factor(outer) + " * " + pitch + " + " + sum(inner)});
+  }
+
+  // ---- transposed -------------------------------------------------------------------------------
 
   /// Of the loops in which neighbouring numbers are neighbours in a row, and of those that take on
   /// what such a loop has put into registers.
-  std::vector<Deal> deals_to_swap(const std::vector<const clang::ArraySubscriptExpr*>& elements) {
-    std::vector<Deal> along_rows;
+  std::vector<Deal> deals_to_swap(const MatrixUser& user) {
+    std::vector<Deal> result;
     std::vector<Deal> others;
-    loops_ = device_loops(kernel_);
     for (const DeviceLoop& loop : loops_) {
-      const auto deal = loop.function == user_.kernel ? deal_of(kernel_, loop) : std::nullopt;
+      const auto deal =
+          loop.function == user.launch->kernel ? deal_of(kernel_, loop) : std::nullopt;
       if (deal) {
-        (goes_along_rows(*deal, elements) ? along_rows : others).push_back(*deal);
+        (goes_along_rows(*deal, user) ? result : others).push_back(*deal);
       }
     }
-    std::vector<Deal> result = along_rows;
+    const std::vector<Deal> fetching = result;
     std::ranges::copy_if(others, std::back_inserter(result), [&](const Deal& other) {
-      return std::ranges::any_of(along_rows, [&](const Deal& deal) {
+      return std::ranges::any_of(fetching, [&](const Deal& deal) {
         return same_deal(kernel_, deal, other) && takes_on(deal, other);
       });
     });
     return result;
   }
 
-  bool goes_along_rows(const Deal& deal,
-                       const std::vector<const clang::ArraySubscriptExpr*>& elements) const {
-    return std::ranges::any_of(elements, [&](const clang::ArraySubscriptExpr* element) {
-      const auto index = element_index(kernel_, *element->getIdx());
-      return index && mentions(*index->row, *deal.slow) &&
-             std::ranges::any_of(index->column, [&](const clang::Expr* summand) {
+  static bool goes_along_rows(const Deal& deal, const MatrixUser& user) {
+    return std::ranges::any_of(user.elements, [&](const MatrixElement& element) {
+      return contains(*deal.loop->counted.loop, *element.place) &&
+             mentions(*element.index.row, *deal.slow) &&
+             std::ranges::any_of(element.index.column, [&](const clang::Expr* summand) {
                return mentions(*summand, *deal.fast);
              });
     });
@@ -230,31 +171,52 @@ private:
     });
   }
 
+  // ---- with a pitch -----------------------------------------------------------------------------
+
+  /// The entry's parameter that is the matrix's side.
+  const clang::ParmVarDecl& side() const {
+    const MatrixUser& writer = matrix_.writer();
+    const unsigned width = writer.elements.front().index.width->getFunctionScopeIndex();
+    return present(
+        clang::dyn_cast_or_null<clang::ParmVarDecl>(variable_of(writer.launch->arguments[width])));
+  }
+
+  static std::string rounded_up(const clang::ParmVarDecl& side) {
+    return "(" + side.getNameAsString() + " + 3) / 4 * 4";
+  }
+
+  void write_workspace(const clang::ParmVarDecl& side) {
+    const auto& workspace = present(workspace_function(kernel_, graph_.entry()));
+    const auto& rows = present(parameter_of_workspace(graph_.entry(), workspace, side));
+    const Span bytes = span(present(bytes_returned(workspace)).getSourceRange());
+    const std::string type =
+        matrix_.writer().matrix->getType()->getPointeeType().getUnqualifiedType().getAsString();
+    edits_.push_back(
+        {bytes.begin, bytes.length(),
+         "sizeof(" + type + ") * " + rows.getNameAsString() + " * (" + rounded_up(rows) + ")"});
+  }
+
   const Kernel& kernel_;
-  const User& user_;
-  std::vector<DeviceLoop> loops_;
+  const DependenceGraph& graph_;
+  const PrivateMatrix& matrix_;
+  const std::vector<DeviceLoop> loops_ = device_loops(kernel_);
   std::vector<Edit> edits_;
 };
 
-bool keeps_meaning(const Kernel& kernel, const std::vector<Edit>& edits) {
-  const auto after = Kernel::parse(apply_edits(kernel.source(), edits), kernel.target());
-  const auto* parsed = std::get_if<Kernel>(&after);
-  return parsed != nullptr && same_meaning(kernel, *parsed);
-}
-
-std::optional<std::vector<Edit>> transposed(const Kernel& kernel, const PrivateMatrix& matrix) {
-  std::vector<User> users = matrix.read;
-  users.insert(users.begin(), matrix.written);
+/// The edits if they can be written and keep the meaning.
+template <class Write>
+std::optional<std::vector<Edit>> legal(const Kernel& kernel, const Write& write) {
   std::vector<Edit> edits;
-  for (const User& user : users) {
-    const auto more = Transposition(kernel, user).edits();
-    if (!more) {
-      return std::nullopt;
-    }
-    edits.insert(edits.end(), more->begin(), more->end());
+  try {
+    edits = write();
+  } catch (const CannotWrite&) {
+    return std::nullopt;
   }
   sort_edits(edits);
-  return keeps_meaning(kernel, edits) ? std::optional(std::move(edits)) : std::nullopt;
+  const auto after = Kernel::parse(apply_edits(kernel.source(), edits), kernel.target());
+  const auto* parsed = std::get_if<Kernel>(&after);
+  return parsed != nullptr && same_meaning(kernel, *parsed) ? std::optional(std::move(edits))
+                                                            : std::nullopt;
 }
 
 class RelayoutMatrix : public Mutator {
@@ -262,8 +224,9 @@ public:
   const About& about() const override {
     static const About about{
         .name = "relayout_matrix",
-        .summary = "transposes a matrix that one kernel leaves in the workspace for others: "
-                   "straight, wide copies into a transposed tile",
+        .summary =
+            "transposes or pads a matrix that one kernel leaves in the workspace for others: "
+            "straight, wide copies into a transposed tile, at any size",
         .before = "folded[row * d + col] = ...\n... w[k][row] = folded[(block_row + row) * d + k0 "
                   "+ k] ...",
         .after = "folded[col * d + row] = ...\n... w[k][row] = folded[(k0 + k) * d + block_row + "
@@ -277,17 +240,31 @@ public:
     const auto graph = DependenceGraph::of(kernel);
     for (const clang::ParmVarDecl* base :
          graph ? graph->entry().parameters() : llvm::ArrayRef<clang::ParmVarDecl*>{}) {
-      const auto matrix =
-          base->getType()->isVoidPointerType() ? private_matrix(*graph, *base) : std::nullopt;
-      auto edits =
-          matrix && is_square(kernel, *matrix) ? transposed(kernel, *matrix) : std::nullopt;
-      if (edits) {
-        result.push_back({matrix->read.front().kernel->getNameAsString() + "/" +
-                              matrix->written.matrix->getNameAsString() + " transpose",
-                          std::move(*edits)});
+      const auto matrix = base->getType()->isVoidPointerType()
+                              ? private_matrix(kernel, *graph, *base)
+                              : std::nullopt;
+      if (matrix) {
+        propose(kernel, *graph, *matrix, result);
       }
     }
     return result;
+  }
+
+private:
+  static void propose(const Kernel& kernel, const DependenceGraph& graph,
+                      const PrivateMatrix& matrix, std::vector<Rewrite>& result) {
+    const std::string name = matrix.users[1].launch->kernel->getNameAsString() + "/" +
+                             matrix.writer().matrix->getNameAsString();
+    const auto add = [&](const std::string& choice, std::optional<std::vector<Edit>> edits) {
+      if (edits) {
+        result.push_back({name + choice, std::move(*edits)});
+      }
+    };
+    const auto relayout = [&] { return Relayout(kernel, graph, matrix); };
+    add(" transpose", legal(kernel, [&] { return relayout().transposed(); }));
+    if (!matrix.padded) {
+      add(" pitch 4", legal(kernel, [&] { return relayout().with_pitch(); }));
+    }
   }
 };
 

@@ -11,6 +11,7 @@ namespace {
 
 using testing::AllOf;
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -48,8 +49,6 @@ TEST(RelayoutMatrix, IsItsOwnInverse) {
 
 TEST(RelayoutMatrix, MayComeBeforeOrAfterOtherRewrites) {
   for (const auto& [mutator, other] : Trail{{&relayout_tile(), "gemm/w transpose"},
-                                            {&relayout_tile(), "gemm/w pad 4"},
-                                            {&reshape_tile(), "gemm/gemm_block_k 16"},
                                             {&vectorise_access(), "gemm/x copy vector 4"},
                                             {&vectorise_access(), "fold/B load vector 4"},
                                             {&remap_threads(), "gemm/lanes 4x8"},
@@ -57,6 +56,28 @@ TEST(RelayoutMatrix, MayComeBeforeOrAfterOtherRewrites) {
                                             {&pipeline_copies(), "gemm/k0 stages 3 async"}}) {
     SCOPED_TRACE(other);
     EXPECT_EQ(apply(*mutator, turned(), other), followed(apply(*mutator, folded(), other), turn));
+  }
+}
+
+TEST(RelayoutMatrix, GivesRowsAPitchOnceWhateverReadsThem) {
+  const Trail pitch{{&relayout_matrix(), "gemm/folded pitch 4"}};
+  const std::string wide = apply(vectorise_access(), turned(), "fold/folded store vector 4");
+  EXPECT_THAT(followed(wide, pitch),
+              AllOf(HasSubstr("folded[col * folded_pitch + row + 3] = "),
+                    HasSubstr("W[(k0 + k) * folded_pitch + block_row + row]"),
+                    HasSubstr("return sizeof(float) * d * ((d + 3) / 4 * 4);"),
+                    HasSubstr("const int folded_pitch = (d + 3) / 4 * 4;")));
+  EXPECT_EQ(followed(turned(), pitch), followed(followed(folded(), pitch), turn));
+  EXPECT_THAT(labels(relayout_matrix(), followed(folded(), pitch)), ElementsAre(label));
+}
+
+TEST(RelayoutMatrix, LeavesAKernelWithAPitchToOtherRewrites) {
+  const Trail pitch{{&relayout_matrix(), "gemm/folded pitch 4"}};
+  const std::string pitched = followed(turned(), pitch);
+  for (const Mutator* mutator : mutators()) {
+    if (mutator != &relayout_matrix()) {
+      EXPECT_EQ(labels(*mutator, pitched), labels(*mutator, turned())) << mutator->about().name;
+    }
   }
 }
 
@@ -70,13 +91,11 @@ TEST(RelayoutMatrix, MakesCopiesIntoATransposedTileWide) {
                     HasSubstr("*reinterpret_cast<float4 *>(&folded[col * d + row])")));
 }
 
-TEST(RelayoutMatrix, RefusesWhereNeighboursInARowAreTakenAtOnce) {
-  EXPECT_THAT(
-      labels(relayout_matrix(), apply(vectorise_access(), folded(), "gemm/w copy vector 4")),
-      IsEmpty());
-  EXPECT_THAT(
-      labels(relayout_matrix(), apply(vectorise_access(), turned(), "fold/folded store vector 4")),
-      IsEmpty());
+TEST(RelayoutMatrix, TransposesNoNeighboursThatAreTakenAtOnce) {
+  for (const auto& wide : {apply(vectorise_access(), folded(), "gemm/w copy vector 4"),
+                           apply(vectorise_access(), turned(), "fold/folded store vector 4")}) {
+    EXPECT_THAT(labels(relayout_matrix(), wide), ElementsAre("gemm/folded pitch 4"));
+  }
 }
 
 TEST(RelayoutMatrix, FollowsOtherFormsOfTheSame) {

@@ -24,6 +24,7 @@ TEST(RelayoutMatrixValues, KeepEveryBitInWideAccesses) {
                     {&vectorise_access(), "gemm/w copy vector 4"},
                     {&vectorise_access(), "gemm/x copy vector 4"},
                     {&vectorise_access(), "fold/folded store vector 4"},
+                    {&relayout_matrix(), "gemm/folded pitch 4"},
                     {&pipeline_copies(), "gemm/k0 stages 3 async"}};
   EXPECT_THAT(sizes_with_other_bits(source, followed(source, trail), {31, 33, 67, 68}),
               testing::IsEmpty());

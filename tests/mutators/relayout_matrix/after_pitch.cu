@@ -1,4 +1,4 @@
-// Neighbours in a row are read at once.
+// label: gemm/scaled pitch 4
 
 #include <cuda_runtime.h>
 
@@ -8,15 +8,15 @@ constexpr int gemm_block_n = 32;
 constexpr int gemm_block_k = 8;
 constexpr int gemm_threads = gemm_block_m * gemm_block_n / 4;
 
-__global__ void scale(const float *W, float *scaled, int d) {
+__global__ void scale(const float *W, float *scaled, int d, int scaled_pitch) {
   const int col = blockIdx.x * scale_threads + threadIdx.x;
   const int row = blockIdx.y;
   if (col < d) {
-    scaled[row * d + col] = 2.0f * W[row * d + col];
+    scaled[row * scaled_pitch + col] = 2.0f * W[row * d + col];
   }
 }
 
-__global__ void gemm(const float *W, const float *X, float *Y, int d) {
+__global__ void gemm(const float *W, const float *X, float *Y, int d, int scaled_pitch) {
   __shared__ float w[gemm_block_k][gemm_block_m];
   __shared__ float x[gemm_block_k][gemm_block_n];
   const int block_row = blockIdx.y * gemm_block_m;
@@ -25,19 +25,11 @@ __global__ void gemm(const float *W, const float *X, float *Y, int d) {
   const int thread_col = threadIdx.x % (gemm_block_n / 2) * 2;
   float sum[2][2] = {};
   for (int k0 = 0; k0 < d; k0 += gemm_block_k) {
-    for (int i = threadIdx.x * 2; i < gemm_block_m * gemm_block_k; i += gemm_threads * 2) {
+    for (int i = threadIdx.x; i < gemm_block_m * gemm_block_k; i += gemm_threads) {
       const int row = i / gemm_block_k;
       const int k = i % gemm_block_k;
-      const float2 pair =
-          block_row + row < d && k0 + k + 1 < d &&
-                  reinterpret_cast<size_t>(&W[(block_row + row) * d + k0 + k]) % sizeof(float2) == 0
-              ? *reinterpret_cast<const float2 *>(&W[(block_row + row) * d + k0 + k])
-              : make_float2(
-                    block_row + row < d && k0 + k < d ? W[(block_row + row) * d + k0 + k] : 0.0f,
-                    block_row + row < d && k0 + k + 1 < d ? W[(block_row + row) * d + k0 + k + 1]
-                                                          : 0.0f);
-      w[k][row] = pair.x;
-      w[k + 1][row] = pair.y;
+      w[k][row] =
+          block_row + row < d && k0 + k < d ? W[(block_row + row) * scaled_pitch + k0 + k] : 0.0f;
     }
     for (int i = threadIdx.x; i < gemm_block_k * gemm_block_n; i += gemm_threads) {
       const int k = i / gemm_block_n;
@@ -63,14 +55,15 @@ __global__ void gemm(const float *W, const float *X, float *Y, int d) {
   }
 }
 
-extern "C" size_t product_workspace(int d) { return sizeof(float) * d * d; }
+extern "C" size_t product_workspace(int d) { return sizeof(float) * d * ((d + 3) / 4 * 4); }
 
 extern "C" cudaError_t product(const float *W, const float *X, float *Y, int d, void *workspace,
                                cudaStream_t stream) {
   float *scaled = static_cast<float *>(workspace);
-  scale<<<dim3((d + scale_threads - 1) / scale_threads, d), scale_threads, 0, stream>>>(W, scaled,
-                                                                                        d);
+  const int scaled_pitch = (d + 3) / 4 * 4;
+  scale<<<dim3((d + scale_threads - 1) / scale_threads, d), scale_threads, 0, stream>>>(
+      W, scaled, d, scaled_pitch);
   gemm<<<dim3((d + gemm_block_n - 1) / gemm_block_n, (d + gemm_block_m - 1) / gemm_block_m),
-         gemm_threads, 0, stream>>>(scaled, X, Y, d);
+         gemm_threads, 0, stream>>>(scaled, X, Y, d, scaled_pitch);
   return cudaGetLastError();
 }
