@@ -20,6 +20,7 @@ const std::vector<const Mutator*>& mutators() {
       &tile_reduction(),
       &pipeline_copies(),
       &relayout_matrix(),
+      &peel_edges(),
       // end of mutators
       // clang-format on
   };

@@ -18,6 +18,7 @@ const Mutator& remap_threads();
 const Mutator& tile_reduction();
 const Mutator& pipeline_copies();
 const Mutator& relayout_matrix();
+const Mutator& peel_edges();
 // end of mutators
 
 } // namespace evo

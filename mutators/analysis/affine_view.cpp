@@ -47,15 +47,6 @@ bool is_named(const clang::Expr& base) {
       member == nullptr ? named : member->getBase()->IgnoreParenImpCasts());
 }
 
-const clang::ForStmt* loop_that_counts(const Kernel& kernel, const clang::VarDecl& variable) {
-  const auto definitions = kernel.ast().getParents(variable);
-  const auto* definition = definitions.empty() ? nullptr : definitions[0].get<clang::DeclStmt>();
-  const auto* loop = definition == nullptr
-                         ? nullptr
-                         : clang::dyn_cast_or_null<clang::ForStmt>(parent_of(kernel, *definition));
-  return loop != nullptr && loop->getInit() == definition ? loop : nullptr;
-}
-
 } // namespace
 
 std::optional<Progression> AffineView::of(const clang::Expr& integer) const {
@@ -94,8 +85,7 @@ std::optional<Progression> AffineView::variable(const clang::VarDecl& declaratio
 }
 
 std::optional<Progression> AffineView::counter(const clang::VarDecl& declaration) const {
-  const clang::ForStmt* loop = loop_that_counts(kernel_, declaration);
-  const auto counted = loop == nullptr ? std::nullopt : counted_loop(kernel_, *loop);
+  const auto counted = loop_of_counter(kernel_, declaration);
   const auto start = counted ? of(*counted->start) : std::nullopt;
   if (!start || start->slope != 0) {
     return std::nullopt;

@@ -5,6 +5,7 @@
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/Decl.h>
 #include <clang/AST/Expr.h>
+#include <clang/AST/ParentMapContext.h>
 #include <clang/AST/Stmt.h>
 
 #include "mutators/analysis/expressions.hpp"
@@ -91,6 +92,16 @@ std::optional<CountedLoop> counted_loop(const Kernel& kernel, const clang::ForSt
   }
   return CountedLoop{&loop,          counter, counter->getInit(), condition->getRHS(),
                      increment.step, *step};
+}
+
+std::optional<CountedLoop> loop_of_counter(const Kernel& kernel, const clang::VarDecl& variable) {
+  const auto definitions = kernel.ast().getParents(variable);
+  const auto* definition = definitions.empty() ? nullptr : definitions[0].get<clang::DeclStmt>();
+  const auto* loop = definition == nullptr
+                         ? nullptr
+                         : llvm::dyn_cast_or_null<clang::ForStmt>(parent_of(kernel, *definition));
+  return loop != nullptr && loop->getInit() == definition ? counted_loop(kernel, *loop)
+                                                          : std::nullopt;
 }
 
 } // namespace evo

@@ -28,6 +28,9 @@ struct CountedLoop {
 
 std::optional<CountedLoop> counted_loop(const Kernel& kernel, const clang::ForStmt& loop);
 
+/// The loop that a variable counts; nullopt for any other variable.
+std::optional<CountedLoop> loop_of_counter(const Kernel& kernel, const clang::VarDecl& variable);
+
 /// The value of an integer constant expression; nullopt for anything else.
 std::optional<std::int64_t> constant_value(const Kernel& kernel, const clang::Expr& expr);
 

@@ -84,9 +84,9 @@ std::vector<std::optional<std::int64_t>> elements(const RingMemory::Cells& cells
 }
 
 Meaning run(const Kernel& kernel, const clang::FunctionDecl& entry,
-            const std::vector<std::int64_t>& dims, const std::vector<EvaluatedLaunch>& launches) {
+            const std::vector<std::int64_t>& dims, const std::vector<EvaluatedLaunch>& launches,
+            BufferEnds bytes) {
   const std::map<int, Role> buffers = roles(entry);
-  std::map<int, std::int64_t> bytes;
   const clang::FunctionDecl* workspace = workspace_function(kernel, entry);
   for (const int buffer : of_role(buffers, Role::Workspace)) {
     if (workspace != nullptr) {
@@ -104,7 +104,13 @@ Meaning run(const Kernel& kernel, const clang::FunctionDecl& entry,
   for (std::size_t array = 0; array < interpreter.arrays().size(); ++array) {
     const Array& info = interpreter.arrays()[array];
     const auto* cells = memory.cells(static_cast<int>(array));
-    if (cells != nullptr && outputs.contains(info.buffer)) {
+    if (cells == nullptr || info.buffer < 0) {
+      continue;
+    }
+    if (info.elements < 0) {
+      result.touched[info.buffer] = static_cast<std::int64_t>(cells->touched) * info.element_bytes;
+    }
+    if (outputs.contains(info.buffer)) {
       result.outputs[info.buffer] = elements(*cells, info.name);
     }
   }
@@ -164,14 +170,15 @@ std::optional<std::int64_t> telling_size(const Kernel& kernel, const EntryDims& 
 
 } // namespace
 
-std::variant<Meaning, Failure> meaning(const Kernel& kernel,
-                                       const std::vector<std::int64_t>& dims) {
+std::variant<Meaning, Failure> meaning(const Kernel& kernel, const std::vector<std::int64_t>& dims,
+                                       const BufferEnds& ends) {
   auto launches = evaluate_launches(kernel, dims);
   if (auto* failure = std::get_if<Failure>(&launches)) {
     return std::move(*failure);
   }
   try {
-    return run(kernel, *find_entry(kernel), dims, std::get<std::vector<EvaluatedLaunch>>(launches));
+    return run(kernel, *find_entry(kernel), dims, std::get<std::vector<EvaluatedLaunch>>(launches),
+               ends);
   } catch (Failure& failure) {
     return std::move(failure);
   }
@@ -208,7 +215,7 @@ bool same_meaning(const Kernel& before, const Kernel& after,
     if (first == nullptr || first->outputs.empty()) {
       return false;
     }
-    const auto b = meaning(after, values);
+    const auto b = meaning(after, values, first->touched);
     const auto* second = std::get_if<Meaning>(&b);
     return second != nullptr && *first == *second;
   });

@@ -14,19 +14,25 @@
 
 namespace evo {
 
+/// Where buffers end, in bytes, by index of the parameter.
+using BufferEnds = std::map<int, std::int64_t>;
+
 /// The elements of the entry's outputs, by index of the parameter; nullopt where no thread wrote.
 struct Meaning {
   std::map<int, std::vector<std::optional<std::int64_t>>> outputs;
+  BufferEnds touched; // up to the last element read or written, of buffers that had no end
 
-  bool operator==(const Meaning&) const = default;
+  bool operator==(const Meaning& other) const { return outputs == other.outputs; }
 };
 
 /// Runs everything that the entry launches when its integer parameters are `dims`: block after
 /// block, and in each all threads together, so races are not seen (see footprint.hpp). Inputs are
 /// the pointers to const; a `void *` is the workspace, which ends where <entry>_workspace says.
 /// A Failure stands for what cannot be followed (atomics, divisions, comparisons of floats, numbers
-/// that are not whole, ...), and for an output that depends on what nothing wrote.
-std::variant<Meaning, Failure> meaning(const Kernel& kernel, const std::vector<std::int64_t>& dims);
+/// that are not whole, ...), for an output that depends on what nothing wrote, and for an access
+/// behind the end of a buffer that `ends` names.
+std::variant<Meaning, Failure> meaning(const Kernel& kernel, const std::vector<std::int64_t>& dims,
+                                       const BufferEnds& ends = {});
 
 /// Small values of the entry's integer parameters that tell kernels apart: an odd size and a
 /// multiple of 16, at which the launch with the largest tile of the matrix has several blocks along
@@ -39,8 +45,9 @@ std::vector<std::vector<std::int64_t>> telling_dims(const Kernel& kernel);
 /// the second whole (of tiles wider than 144 a corner).
 std::vector<std::vector<std::int64_t>> telling_dims_of_a_block(const Kernel& kernel);
 
-/// Whether two kernels with one signature leave the same in their outputs under each of `dims`. Of
-/// a kernel that cannot be evaluated nothing is the same.
+/// Whether two kernels with one signature leave the same in their outputs under each of `dims`, the
+/// second without touching anything behind what the first touches of a buffer. Of a kernel that
+/// cannot be evaluated nothing is the same.
 bool same_meaning(const Kernel& before, const Kernel& after,
                   const std::vector<std::vector<std::int64_t>>& dims);
 

@@ -89,8 +89,11 @@ Ring blend(const Mask& mask, const Ring& ours, const Ring& others) {
 RingMemory::Cells& RingMemory::reach(int array, const Array& info, const Ints& elements,
                                      const Mask& active) {
   Cells& cells = cells_[array];
-  std::size_t needed =
-      static_cast<std::size_t>(info.elements < 0 ? highest(elements, active) + 1 : info.elements);
+  if (info.elements < 0) {
+    cells.touched =
+        std::max(cells.touched, static_cast<std::size_t>(highest(elements, active) + 1));
+  }
+  std::size_t needed = info.elements < 0 ? cells.touched : static_cast<std::size_t>(info.elements);
   if (info.space == Array::Space::Local) {
     needed *= active.size();
   }

@@ -48,6 +48,7 @@ public:
   struct Cells {
     std::vector<std::int64_t> values;
     std::vector<State> states;
+    std::size_t touched = 0; // without a declared end: elements up to the last one touched
   };
   /// What an array holds, up to some element behind the last one touched; nullptr: nothing.
   const Cells* cells(int array) const;
