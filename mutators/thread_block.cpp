@@ -158,7 +158,7 @@ bool ThreadExchange::keeps_outputs(const std::vector<Edit>& edits) {
     if (expected == nullptr || expected->outputs.empty()) {
       return false;
     }
-    const auto found = meaning(*after, dims_[i]);
+    const auto found = meaning(*after, dims_[i], expected->touched);
     const auto* same = std::get_if<Meaning>(&found);
     if (same == nullptr || *same != *expected) {
       return false;
