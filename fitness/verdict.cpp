@@ -48,4 +48,8 @@ std::optional<Verdict> verdict_from(std::string_view text) {
   return find_named(all_verdicts, text);
 }
 
+std::string verdict_line(Verdict verdict, const std::string& detail) {
+  return std::string(to_string(verdict)) + (detail.empty() ? "" : ": " + detail);
+}
+
 } // namespace evo

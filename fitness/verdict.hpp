@@ -50,4 +50,7 @@ inline constexpr std::array all_verdicts{Verdict::Ok,
 std::string_view to_string(Verdict verdict);
 std::optional<Verdict> verdict_from(std::string_view text);
 
+/// "wrong answer: 3 of 12 elements ...", or "ok".
+std::string verdict_line(Verdict verdict, const std::string& detail);
+
 } // namespace evo

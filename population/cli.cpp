@@ -71,6 +71,7 @@ struct CommandLine {
   SelftestOptions selftest;
   BenchOptions bench;
   int candidates = 300;
+  bool leave_one_out = false;
   std::function<int()> command;
 };
 
@@ -101,6 +102,13 @@ void add_subcommands(CLI::App& app, CommandLine& line) {
   replay->add_option("SEED", line.file, "A kernel")->required();
   replay->add_option("TRAIL", line.label, "A file with a line \"mutator: label\" per rewrite")
       ->required();
+  CLI::App* climb =
+      add("climb", "Print what each rewrite of a trail is worth, a Markdown table",
+          [&] { return climb_command(options, line.file, line.label, line.leave_one_out); });
+  climb->add_option("SEED", line.file, "A kernel")->required();
+  climb->add_option("TRAIL", line.label, "A file as for replay")->required();
+  climb->add_flag("--leave-one-out", line.leave_one_out,
+                  "The whole trail without each rewrite instead of step by step");
   add("check", "Take a kernel through all gates and print its verdict",
       [&] { return check_command(options, line.file); })
       ->add_option("FILE", line.file, "A kernel or an export")

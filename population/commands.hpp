@@ -23,6 +23,11 @@ int apply_command(const Options& options, const std::filesystem::path& file,
 int replay_command(const Options& options, const std::filesystem::path& seed,
                    const std::filesystem::path& trail);
 
+/// What each rewrite of the trail is worth, as a table: on the way up from the seed, or when it
+/// alone is left out.
+int climb_command(const Options& options, const std::filesystem::path& seed,
+                  const std::filesystem::path& trail, bool leave_one_out);
+
 int check_command(const Options& options, const std::filesystem::path& file);
 
 struct BenchOptions {

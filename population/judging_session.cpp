@@ -15,10 +15,6 @@ Judged unbuilt(BuildFailure failure) {
 
 } // namespace
 
-std::string verdict_line(Verdict verdict, const std::string& detail) {
-  return std::string(to_string(verdict)) + (detail.empty() ? "" : ": " + detail);
-}
-
 JudgingSession::JudgingSession(const Options& options)
     : options_(options), problem_(load_problem(options)) {}
 

@@ -17,9 +17,6 @@ struct Judged {
   Built built; // when it was built
 };
 
-/// "wrong answer: 3 of 12 elements ...", or "ok".
-std::string verdict_line(Verdict verdict, const std::string& detail);
-
 class JudgingSession {
 public:
   /// InputError as load_problem.

@@ -124,6 +124,11 @@ std::filesystem::path cpu_library(const std::string& source) {
   return built[source] = std::get<std::filesystem::path>(library);
 }
 
+std::vector<float> cpu_result(const Problem& problem, const std::string& source, int size,
+                              Values values) {
+  return run(problem, source, size, values, ThreadOrder::Shuffled);
+}
+
 std::string cpu_difference(const Problem& problem, const std::string& before,
                            const std::string& after) {
   std::set<int> sizes;
@@ -163,8 +168,8 @@ std::vector<int> sizes_with_other_bits(const std::string& before, const std::str
                                        const std::vector<int>& sizes) {
   std::vector<int> result;
   for (const int size : sizes) {
-    const auto expected = run(lora(), before, size, Values::Reals, ThreadOrder::Shuffled);
-    const auto actual = run(lora(), after, size, Values::Reals, ThreadOrder::Shuffled);
+    const auto expected = cpu_result(lora(), before, size, Values::Reals);
+    const auto actual = cpu_result(lora(), after, size, Values::Reals);
     if (std::memcmp(expected.data(), actual.data(), expected.size() * sizeof(float)) != 0) {
       result.push_back(size);
     }

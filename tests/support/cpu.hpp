@@ -23,6 +23,11 @@ cpu::Tensor output(const Problem& problem, int size);
 /// std::runtime_error with the reason if it has no lowering or does not compile.
 std::filesystem::path cpu_library(const std::string& source);
 
+/// What a source without fault computes, threads in shuffled order; std::runtime_error says what it
+/// did wrong.
+std::vector<float> cpu_result(const Problem& problem, const std::string& source, int size,
+                              Values values);
+
 /// Empty if both sources run without fault at every probe size of either and compute the same:
 /// bit by bit on integers under all orders of threads, within 1e-4 on reals. Otherwise one
 /// sentence that says what differs.

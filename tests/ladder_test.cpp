@@ -1,0 +1,106 @@
+// The recorded trails of docs/trails: every rewrite of them applies, and what keeps the order of sums
+// computes what one chain of fused multiply-adds per output does, k ascending, with the low-rank sum
+// in a chain of its own that is added last, to the bit.
+#include <bit>
+#include <cmath>
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "population/trail_file.hpp"
+#include "tests/support/cpu.hpp"
+#include "tests/support/kernels.hpp"
+
+namespace evo::test {
+namespace {
+
+constexpr int rank = 16;
+
+std::size_t at(int row, int col, int columns) {
+  return static_cast<std::size_t>(row) * static_cast<std::size_t>(columns) +
+         static_cast<std::size_t>(col);
+}
+
+/// The sum over k of left(k) right(k) as one chain.
+template <typename Left, typename Right> float chain(int depth, Left left, Right right) {
+  float sum = 0;
+  for (int k = 0; k < depth; ++k) {
+    sum = std::fmaf(left(k), right(k), sum);
+  }
+  return sum;
+}
+
+std::vector<float> sequential(int d) {
+  const std::vector<cpu::Tensor> tensors = inputs(lora(), d, Values::Reals);
+  const auto& [W, X, A, B] = std::tie(tensors[0].values, tensors[1].values, tensors[2].values,
+                                      tensors[3].values);
+  std::vector<float> T;
+  for (int low = 0; low < rank; ++low) {
+    for (int col = 0; col < d; ++col) {
+      T.push_back(chain(
+          d, [&](int k) { return B[at(k, low, rank)]; }, [&](int k) { return X[at(k, col, d)]; }));
+    }
+  }
+  std::vector<float> Y;
+  for (int row = 0; row < d; ++row) {
+    for (int col = 0; col < d; ++col) {
+      const float sum = chain(
+          d, [&](int k) { return W[at(row, k, d)]; }, [&](int k) { return X[at(k, col, d)]; });
+      const float low = chain(
+          rank, [&](int k) { return A[at(row, k, rank)]; }, [&](int k) { return T[at(k, col, d)]; });
+      Y.push_back(sum + low);
+    }
+  }
+  return Y;
+}
+
+std::vector<std::uint32_t> bits(const std::vector<float>& values) {
+  std::vector<std::uint32_t> result;
+  for (const float value : values) {
+    result.push_back(std::bit_cast<std::uint32_t>(value));
+  }
+  return result;
+}
+
+bool is_sequential(const Genome& genome, int d) {
+  return bits(cpu_result(lora(), genome.source, d, Values::Reals)) == bits(sequential(d));
+}
+
+Genome seed(const std::string& name) {
+  return seed_genome(name + ".cu", read(in_repository("seeds/lora") / (name + ".cu")));
+}
+
+/// What docs/trails/<ladder>_<seed>.trail leads to.
+Genome recorded(const std::string& ladder, const std::string& name) {
+  const auto trail = load_trail(in_repository("docs/trails") / (ladder + '_' + name + ".trail"));
+  const auto result = replay(seed(name), trail, {mutators(), *Target::find("sm_86")});
+  const auto* failure = std::get_if<ReplayFailure>(&result);
+  if (failure != nullptr) {
+    throw std::runtime_error(to_string(trail[failure->gene]) + " does not apply");
+  }
+  return std::get<Genome>(result);
+}
+
+TEST(Ladder, SeedsAreSequential) {
+  EXPECT_TRUE(is_sequential(seed("naive"), 33));
+  EXPECT_TRUE(is_sequential(seed("tiled"), 67));
+}
+
+TEST(Ladder, OrderedFfmaIsSequential) {
+  const Genome genome = recorded("ffma_ordered", "tiled");
+  EXPECT_TRUE(genome.keeps_order);
+  EXPECT_TRUE(is_sequential(genome, 131));
+  EXPECT_TRUE(is_sequential(genome, 128));
+}
+
+TEST(Ladder, FoldedFfmaComputesWhatTheSeedsDo) {
+  for (const char* name : {"naive", "tiled"}) {
+    const Genome genome = recorded("ffma", name);
+    EXPECT_FALSE(genome.keeps_order);
+    EXPECT_EQ(cpu_difference_at(lora(), seed(name).source, genome.source, {131, 256}, false), "");
+  }
+}
+
+} // namespace
+} // namespace evo::test
