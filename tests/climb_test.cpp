@@ -75,7 +75,8 @@ TEST(Climb, ComparesWhatIsLeftWithTheWhole) {
   auto rungs = ablation(seed, {more_a_1, more_b_1, more_a_2}, fake::dialect());
   judge(rungs, world, 1, {});
   const std::string table = ablation_table(rungs, problem());
-  EXPECT_THAT(table, HasSubstr("| without more_a: a 1, nor more_a: a 2 | 1.000 | 0.5 | 1.000 | 0.333 |"));
+  EXPECT_THAT(table,
+              HasSubstr("| without more_a: a 1, nor more_a: a 2 | 1.000 | 0.5 | 1.000 | 0.333 |"));
   EXPECT_THAT(table, HasSubstr("| without more_b: b 1 | 0.333 | 1.6 | 3.000 | 1.000 |"));
 }
 
