@@ -34,19 +34,19 @@ constexpr std::array<PtxInstruction, 13> instructions{{
     {"mma_fp16", Kind::MultiplyMatrices,
      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
      "{%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};",
-     "+f+f+f+f,rrrrrr"},
+     "+f+f+f+f,rrrrrr", 0, false, 2},
     {"mma_bf16", Kind::MultiplyMatrices,
      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"
      "{%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};",
-     "+f+f+f+f,rrrrrr"},
+     "+f+f+f+f,rrrrrr", 0, false, 2},
     {"mma_tf32", Kind::MultiplyMatrices,
      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
      "{%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};",
-     "+f+f+f+f,rrrrrr"},
+     "+f+f+f+f,rrrrrr", 0, false, 1},
     {"mma_int8", Kind::MultiplyMatrices,
      "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32"
      "{%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};",
-     "+r+r+r+r,rrrrrr"},
+     "+r+r+r+r,rrrrrr", 0, false, 4},
     {"pack_fp16", Kind::Convert, "cvt.rn.f16x2.f32%0,%1,%2;", "=r,ff"},
     {"pack_bf16", Kind::Convert, "cvt.rn.bf16x2.f32%0,%1,%2;", "=r,ff"},
     {"round_tf32", Kind::Convert, "cvt.rna.tf32.f32%0,%1;", "=r,f"},

@@ -24,6 +24,7 @@ struct PtxInstruction {
   std::string_view constraints; // "=r=r,r": of the outputs, then of the inputs
   int matrices = 0;             // that ldmatrix loads
   bool transposed = false;
+  int elements = 0; // of A or B in a register of mma.sync
 };
 
 /// In the order in which a file declares their helpers.

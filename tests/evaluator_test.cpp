@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "mutators/leaf_helpers.hpp"
 #include "tests/support/kernels.hpp"
 
 namespace evo::test {
@@ -13,6 +14,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 template <class T> const T* find(const Kernel& kernel, const std::string& name) {
   struct Visitor : clang::RecursiveASTVisitor<Visitor> {
@@ -272,6 +274,26 @@ TEST(EvaluatorRun, ReportsABarrierThatSomeThreadsMiss) {
       HasSubstr("a barrier"));
 }
 
+TEST(EvaluatorRun, SeesTheRowsThatLdmatrixReads) {
+  const auto traced = [](const std::string& index, int threads = 32) {
+    return trace("#include <cuda_fp16.h>\n#include <cuda_runtime.h>\n" +
+                     std::string(leaf_helper_text("ldmatrix_x1")) +
+                     "__global__ void f() {\n  __shared__ __half tile[8][24];\n"
+                     "  unsigned fragment[1];\n  ldmatrix_x1(fragment, &tile[threadIdx.x % 8][" +
+                     index + "]);\n}\n",
+                 threads, {});
+  };
+  const Outcome outcome = traced("8");
+  EXPECT_EQ(outcome.failure, "");
+  // Lanes 0 to 7 name the rows; every lane gets a register.
+  ASSERT_EQ(outcome.lines.size(), 2u);
+  EXPECT_THAT(outcome.lines[0], StartsWith("tile r 8 32 56 80 104 128 152 176 . . ."));
+  EXPECT_THAT(outcome.lines[1], StartsWith("fragment w 0 0 0"));
+  EXPECT_THAT(traced("4").failure, HasSubstr("a misaligned access to tile"));
+  EXPECT_THAT(traced("24").failure, HasSubstr("outside"));
+  EXPECT_THAT(traced("8", 24).failure, HasSubstr("not all lanes of a warp reach"));
+}
+
 TEST(EvaluatorRun, RefusesWhatItCannotFollow) {
   EXPECT_THAT(trace("__global__ void f(const int* a, float* b) { b[a[0]] = 0.0f; }\n", 1,
                     {Buffer{0, 0}, Buffer{1, 0}})
@@ -282,7 +304,7 @@ TEST(EvaluatorRun, RefusesWhatItCannotFollow) {
           .failure,
       HasSubstr("a float decides"));
   EXPECT_THAT(trace("__global__ void f() { asm volatile(\"membar.gl;\"); }\n", 1, {}).failure,
-              HasSubstr("AsmStmt"));
+              HasSubstr("inline assembly is not followed"));
   EXPECT_THAT(
       trace("__global__ void f(float* a) { atomicAdd(a, 1.0f); }\n", 1, {Buffer{0, 0}}).failure,
       HasSubstr("atomicAdd"));

@@ -159,6 +159,61 @@ TEST(Meaning, SaysNothingOfARankThatTheEntryRefuses) {
   EXPECT_FALSE(same_meaning(parse(seed("naive.cu")), parse(seed("naive.cu")), {{20, 8}}));
 }
 
+/// tests/tensor_core/product.cu without tensor cores.
+const std::string plain_product = R"(#include <cuda_runtime.h>
+__global__ void product(const float *A, const float *B, float *Y, int depth) {
+  const int row = blockIdx.x;
+  const int col = threadIdx.x;
+  float sum = 0.0f;
+  for (int k = 0; k < depth; ++k) {
+    sum += A[row * depth + k] * B[k * 64 + col];
+  }
+  Y[row * 64 + col] = sum;
+}
+extern "C" cudaError_t entry(const float *A, const float *B, float *Y, int depth, void *workspace,
+                             cudaStream_t stream) {
+  product<<<64, 64, 0, stream>>>(A, B, Y, depth);
+  return cudaGetLastError();
+})";
+
+TEST(TensorCoreProduct, MeansAProductHoweverItRounds) {
+  const std::string product = read(in_repository("tests/tensor_core/product.cu"));
+  const auto same_product = [&](const std::string& other) {
+    return same_meaning(parse(plain_product), parse(other), {{64}});
+  };
+  const auto result = meaning(parse(product), {64});
+  ASSERT_EQ(std::get_if<Failure>(&result), nullptr) << std::get<Failure>(result).reason;
+  EXPECT_TRUE(same_product(product));
+  // Rounding is not followed, so low parts are 0; the product of the high ones is not.
+  EXPECT_TRUE(same_product(replaced(product, "a_high[i], b_low[half])", "a_low[i], b_low[half])")));
+  EXPECT_FALSE(
+      same_product(replaced(product, "a_high[i], b_high[half])", "a_high[i], b_low[half])")));
+  for (const auto& [right, wrong] : std::vector<std::pair<std::string, std::string>>{
+           {"{{high[0], high[1]}, {high[2], high[3]}}", "{{high[0], high[2]}, {high[1], high[3]}}"},
+           {"ldmatrix_x4_trans(high,", "ldmatrix_x4(high,"},
+           {"step + lane / 16 * 8", "step"},
+           {"lane / 4 + part / 2 * 8", "lane / 4 * 2 + part / 2"},
+       }) {
+    EXPECT_FALSE(same_product(replaced(product, right, wrong))) << wrong;
+  }
+}
+
+TEST(TensorCoreProduct, IsRefusedWhereItIsNotFollowed) {
+  const std::string product = read(in_repository("tests/tensor_core/product.cu"));
+  const auto reason = [&](const std::string& what, const std::string& by) {
+    const auto result = meaning(parse(replaced(product, what, by)), {64});
+    const auto* refused = std::get_if<Failure>(&result);
+    return refused != nullptr ? refused->reason : "";
+  };
+  EXPECT_THAT(reason("        ldmatrix_x4(a_high[i]", "if (lane < 16) ldmatrix_x4(a_high[i]"),
+              HasSubstr("not all lanes of a warp reach"));
+  EXPECT_THAT(reason("&tiles.a_high[m][step + lane / 16 * 8]", "A"),
+              HasSubstr("not in shared memory"));
+  EXPECT_THAT(reason("padding = 8", "padding = 4"),
+              HasSubstr("a misaligned access to tiles.a_high"));
+  EXPECT_NE(reason("ldmatrix_x4(a_high[i], &tiles.a_high[m][step + lane / 16 * 8]);", ""), "");
+}
+
 TEST(TellingDims, CoverSeveralBlocksOfTheLargestTile) {
   EXPECT_EQ(telling_dims(parse(seed("tiled.cu"))), (Dims{{65, 16}, {80, 16}}));
   EXPECT_EQ(telling_dims(parse(replaced(seed("tiled.cu"), "block_n = 64", "block_n = 128"))),

@@ -11,6 +11,7 @@
 namespace evo {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 
 std::string name(Role role) {
@@ -151,6 +152,20 @@ TEST(StageModel, FollowsPointersAndVectors) {
   EXPECT_THAT(roles(model.found[0]),
               ElementsAre("other", "load", "store", "barrier", "core", "barrier"));
   EXPECT_EQ(model.found[0].tiles.size(), 1u);
+}
+
+TEST(StageModel, SeesTensorCores) {
+  const Kernel kernel =
+      test::parse(test::read(test::in_repository("tests/tensor_core/product.cu")));
+  const auto found = find_stages(kernel);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_THAT(roles(found[0]), ElementsAre("load", "load", "barrier", "core", "barrier"));
+  ASSERT_EQ(found[0].tiles.size(), 4u);
+  EXPECT_EQ(found[0].tiles[0].member->getNameAsString(), "a_high");
+  ASSERT_EQ(found[0].accumulators.size(), 1u);
+  EXPECT_EQ(found[0].accumulators[0]->getNameAsString(), "sum");
+  EXPECT_EQ(found[0].body[3].accesses.opaque, nullptr);
+  EXPECT_THAT(moves(found[0]), Contains("shared to register"));
 }
 
 TEST(StageModel, SaysWhatItDoesNotKnow) {

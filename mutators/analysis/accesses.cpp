@@ -13,6 +13,7 @@
 #include <clang/Basic/SourceManager.h>
 
 #include "mutators/analysis/async_copies.hpp"
+#include "mutators/ptx_instruction.hpp"
 
 namespace evo {
 namespace {
@@ -75,6 +76,7 @@ private:
                       clang::QualType parameter);
   void visit_body(const clang::CallExpr* call, const clang::FunctionDecl* callee);
   void visit_assembly(const clang::GCCAsmStmt* assembly);
+  Memory owner_of_address(const clang::Expr* number) const;
   void define(const clang::DeclStmt* statement);
   void touch(const clang::Expr* place, bool reads, bool writes,
              const clang::Stmt* statement = nullptr, std::optional<Memory> source = {});
@@ -241,14 +243,39 @@ void Collector::define(const clang::DeclStmt* statement) {
   }
 }
 
+/// What ldmatrix reads is read where the pointer becomes a number (visit_call).
 void Collector::visit_assembly(const clang::GCCAsmStmt* assembly) {
-  for (unsigned i = 0; i < assembly->getNumOutputs(); ++i) {
-    touch(assembly->getOutputExpr(i), assembly->isOutputPlusConstraint(i), true, assembly);
-  }
+  const PtxInstruction* instruction = ptx_instruction(*assembly);
+  Memory source{Space::Register};
   for (unsigned i = 0; i < assembly->getNumInputs(); ++i) {
-    visit_value(assembly->getInputExpr(i));
+    source = visit_value(assembly->getInputExpr(i));
   }
-  give_up(assembly);
+  if (instruction != nullptr && instruction->kind == PtxInstruction::Kind::LoadMatrices) {
+    source = owner_of_address(assembly->getInputExpr(0));
+  }
+  for (unsigned i = 0; i < assembly->getNumOutputs(); ++i) {
+    const bool updates = assembly->isOutputPlusConstraint(i);
+    touch(assembly->getOutputExpr(i), updates, true, assembly,
+          updates || instruction == nullptr ? std::nullopt : std::optional(source));
+  }
+  if (instruction == nullptr) {
+    give_up(assembly);
+  }
+}
+
+/// The memory that a number stands for which was a pointer.
+Memory Collector::owner_of_address(const clang::Expr* number) const {
+  number = number->IgnoreParenCasts();
+  if (const auto* call = dyn_cast<clang::CallExpr>(number)) {
+    return call->getNumArgs() == 1 ? owner(call->getArg(0)) : Memory{};
+  }
+  const auto* reference = dyn_cast<clang::DeclRefExpr>(number);
+  const auto* variable =
+      reference == nullptr ? nullptr : dyn_cast<clang::VarDecl>(reference->getDecl());
+  return variable != nullptr && variable->getInit() != nullptr &&
+                 variable->getType().isConstQualified()
+             ? owner_of_address(variable->getInit())
+             : Memory{};
 }
 
 void Collector::visit_argument(const clang::CallExpr* call, const clang::Expr* argument,

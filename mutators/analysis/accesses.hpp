@@ -44,7 +44,8 @@ struct MemoryAccess {
 struct Accesses {
   std::vector<MemoryAccess> list;               // a write follows the reads of its value
   std::vector<const clang::CallExpr*> barriers; // __syncthreads()
-  /// The first thing whose effects are not known (inline assembly, a call of a function that
+  /// The first thing whose effects are not known (assembly that is no instruction of
+  /// ptx_instruction.hpp, a call of a function that
   /// this file only declares, a lambda); nullptr if the list is complete.
   const clang::Stmt* opaque = nullptr;
 };

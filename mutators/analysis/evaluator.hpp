@@ -3,8 +3,9 @@
 // they are or as they might become, without compiling anything.
 //
 // Floats are opaque: they flow, but nothing may depend on one. Whatever cannot be followed (an
-// integer loaded from memory that decides an address, inline assembly, a lambda, ...) ends the
-// evaluation with a Failure that says why and where; there is never a guess.
+// integer loaded from memory that decides an address, assembly that is no instruction of
+// ptx_instruction.hpp, a lambda, ...) ends the evaluation with a Failure that says why and where;
+// there is never a guess.
 #pragma once
 
 #include <cstdint>

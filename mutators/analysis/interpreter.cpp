@@ -129,6 +129,7 @@ void Interpreter::bind_block(const Block& block) {
   builtins_["blockDim"].value = record_of(block.block);
   builtins_["gridDim"].value = record_of(block.grid);
   dynamic_shared_bytes_ = block.dynamic_shared_bytes;
+  threads_ = block.threads;
   for (std::size_t array = 0; memory_ != nullptr && array < arrays_.size(); ++array) {
     if (arrays_[array].space != Array::Space::Global) {
       memory_->forget(static_cast<int>(array));
@@ -214,6 +215,14 @@ Value Interpreter::merged(const Value& ours, const Value& others) const {
   }
   if (const auto *a = std::get_if<Ring>(&ours), *b = std::get_if<Ring>(&others); a && b) {
     return blend(mask_, *a, *b);
+  }
+  if (const auto *a = std::get_if<Packed>(&ours), *b = std::get_if<Packed>(&others);
+      a && b && a->parts.size() == b->parts.size()) {
+    Packed result;
+    for (std::size_t i = 0; i < a->parts.size(); ++i) {
+      result.parts.push_back(blend(mask_, a->parts[i], b->parts[i]));
+    }
+    return result;
   }
   if (const auto *a = std::get_if<Place>(&ours), *b = std::get_if<Place>(&others);
       a && b && a->array == b->array && a->layout == b->layout) {
@@ -339,6 +348,9 @@ Value Interpreter::load(const Reference& from, const clang::Expr& site) {
     if (memory_ != nullptr && opaque) {
       return load_followed(from.place, type, site);
     }
+    if (memory_ != nullptr && holds_registers(from.place.array)) {
+      return load_register(from.place);
+    }
     return opaque ? Value(Opaque{}) : Unknown{"an integer read from memory decides here"};
   }
   const Value& value = from.variable->value;
@@ -391,6 +403,9 @@ Value Interpreter::load_followed(const Place& from, clang::QualType type, const 
 void Interpreter::store_followed(const Place& to, clang::QualType type, const Value& value,
                                  const clang::Expr& site) {
   const Array& array = arrays_[to.array];
+  if (const auto* packed = std::get_if<Packed>(&value); packed && holds_registers(to.array)) {
+    return store_register(to, *packed);
+  }
   const auto* fields = std::get_if<Record>(&value);
   if (const clang::RecordDecl* record = type->getAsRecordDecl(); record && fields) {
     for (const clang::FieldDecl* field : record->fields()) {

@@ -26,6 +26,7 @@ class CastExpr;
 class DeclStmt;
 class ForStmt;
 class FunctionDecl;
+class GCCAsmStmt;
 class IfStmt;
 class InitListExpr;
 class MemberExpr;
@@ -35,6 +36,8 @@ class UnaryOperator;
 } // namespace clang
 
 namespace evo {
+
+struct PtxInstruction;
 
 /// A float that is not followed, or bytes that are only moved about.
 struct Opaque {
@@ -52,6 +55,11 @@ struct Place {
   LayoutPtr layout; // of what stands there
   bool operator==(const Place&) const = default;
 };
+/// A register of several numbers, from its low bits up: two fp16, four int8, one tf32.
+struct Packed {
+  std::vector<Ring> parts;
+  bool operator==(const Packed&) const = default;
+};
 struct Value;
 /// A struct of scalars held in a variable: dim3, float4.
 struct Record {
@@ -59,7 +67,7 @@ struct Record {
   bool operator==(const Record&) const;
 };
 struct Value
-    : std::variant<Opaque, Unknown, Ints, Ring, Place, Record, const clang::FunctionDecl*> {
+    : std::variant<Opaque, Unknown, Ints, Ring, Packed, Place, Record, const clang::FunctionDecl*> {
   using variant::variant;
 };
 inline bool Record::operator==(const Record& other) const {
@@ -93,7 +101,8 @@ struct Frame {
   std::unordered_map<const clang::VarDecl*, Variable> variables;
   Mask returned;
   std::variant<std::monostate, Value, Reference> result;
-  std::optional<Place> object; // *this
+  std::optional<Place> object;           // *this
+  const clang::CallExpr* call = nullptr; // that runs it
 };
 
 class Interpreter {
@@ -208,6 +217,19 @@ private:
   void begin_copy(const std::vector<Value>& arguments, const clang::CallExpr& expression);
   void arrive(const AsyncCopy& copy);
 
+  // interpreter_warps.cpp
+  bool holds_registers(int array) const;
+  Packed load_register(const Place& from);
+  void store_register(const Place& to, const Packed& value);
+  void assembly(const clang::GCCAsmStmt& statement);
+  std::vector<Value> converted(const clang::GCCAsmStmt& statement);
+  std::vector<Value> loaded_matrices(const clang::GCCAsmStmt& statement,
+                                     const PtxInstruction& instruction);
+  std::vector<Value> multiplied_matrices(const clang::GCCAsmStmt& statement,
+                                         const PtxInstruction& instruction);
+  std::vector<std::size_t> converged_warps(const clang::Stmt& where) const;
+  const clang::Expr& row_site(const clang::Expr& address) const;
+
   // interpreter_statements.cpp
   void execute(const clang::Stmt& statement);
   void execute_plain(const clang::Stmt& statement);
@@ -238,6 +260,7 @@ private:
   std::unordered_map<const clang::VarDecl*, Variable*> builtin_of_;
   std::map<const clang::VarDecl*, Variable> constants_;
   std::int64_t dynamic_shared_bytes_ = 0;
+  std::vector<int> threads_; // linear numbers of the lanes; empty: all of the block, in order
   AccessObserver* observer_ = nullptr;
   RingMemory* memory_ = nullptr; // where floats are followed
   std::map<int, std::int64_t> buffer_bytes_;

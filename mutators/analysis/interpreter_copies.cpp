@@ -7,12 +7,9 @@
 namespace evo {
 namespace {
 
-constexpr std::int64_t word = 4; // bytes
-
-/// The `index`-th float from a place on.
-Place element_at(const Place& place, std::int64_t index) {
-  return {place.array, map(place.offset, [=](std::int64_t at) { return at + index * word; }),
-          place.layout};
+/// The number of the `index`-th element of `bytes` from a place on.
+Ints element_at(const Place& place, std::int64_t index, std::int64_t bytes) {
+  return map(place.offset, [=](std::int64_t at) { return at / bytes + index; });
 }
 
 } // namespace
@@ -63,7 +60,6 @@ void Interpreter::begin_copy(const std::vector<Value>& arguments,
   };
   AsyncCopy copy{.to = with_layout(place(arguments[0], expression)),
                  .from = with_layout(place(arguments[1], expression)),
-                 .elements = bytes / word,
                  .mask = mask_,
                  .reads = mask_,
                  .site = expression.getArg(0)->IgnoreParenImpCasts()};
@@ -77,10 +73,15 @@ void Interpreter::begin_copy(const std::vector<Value>& arguments,
   touch(copy.from, false, *expression.getArg(1)->IgnoreParenImpCasts());
   mask_ = copy.mask;
   touch(copy.to, true, *copy.site, true);
+  const Array& array = arrays_[copy.to.array];
+  const std::int64_t unit = array.element_bytes;
+  if (memory_ != nullptr && unit != arrays_[copy.from.array].element_bytes) {
+    unknown(expression, "a copy to elements of another size is not followed");
+  }
+  copy.elements = bytes / unit;
   for (std::int64_t i = 0; memory_ != nullptr && i < copy.elements; ++i) {
-    const Array& array = arrays_[copy.to.array];
-    memory_->store(copy.to.array, array, divided(element_at(copy.to, i).offset, word),
-                   Ring::nothing(lanes_), mask_);
+    memory_->store(copy.to.array, array, element_at(copy.to, i, unit), Ring::nothing(lanes_),
+                   mask_);
   }
   open_group_.push_back(std::move(copy));
 }
@@ -89,16 +90,15 @@ void Interpreter::arrive(const AsyncCopy& copy) {
   const Mask active = mask_;
   mask_ = copy.mask;
   touch(copy.to, true, *copy.site);
+  const Array& array = arrays_[copy.to.array];
   for (std::int64_t i = 0; memory_ != nullptr && i < copy.elements; ++i) {
     Ring value;
     if (copy.reads.any()) {
-      const Place from = element_at(copy.from, i);
-      const Ring read =
-          memory_->load(from.array, arrays_[from.array], divided(from.offset, word), copy.reads);
+      const Ring read = memory_->load(copy.from.array, arrays_[copy.from.array],
+                                      element_at(copy.from, i, array.element_bytes), copy.reads);
       value = blend(copy.reads, read, value);
     }
-    memory_->store(copy.to.array, arrays_[copy.to.array],
-                   divided(element_at(copy.to, i).offset, word), value, mask_);
+    memory_->store(copy.to.array, array, element_at(copy.to, i, array.element_bytes), value, mask_);
   }
   mask_ = active;
 }

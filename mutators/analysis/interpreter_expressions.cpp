@@ -65,6 +65,12 @@ bool is_float_or_double(clang::QualType type) {
          type->isSpecificBuiltinType(clang::BuiltinType::Double);
 }
 
+/// To a shorter type and back. Ring elements are not rounded: what that costs, running tells.
+bool is_rounding(llvm::StringRef name) {
+  return name == "__float2half_rn" || name == "__half2float" || name == "__float2bfloat16_rn" ||
+         name == "__bfloat162float";
+}
+
 bool is_fence(llvm::StringRef name) {
   return name == "__syncwarp" || name == "__threadfence" || name == "__threadfence_block";
 }
@@ -826,6 +832,7 @@ Interpreter::call_body(const clang::FunctionDecl& function, const clang::CallExp
     }
     frame.variables[function.getParamDecl(i)] = std::move(parameter);
   }
+  frame.call = &expression;
   const Mask active = mask_;
   std::vector<Mask> loops;
   loops.swap(continued_);
@@ -848,6 +855,14 @@ Value Interpreter::followed_call(const std::string& name,
   if (name == "__fadd_rn" || name == "__fmul_rn") {
     return followed_arithmetic(name == "__fadd_rn" ? clang::BO_Add : clang::BO_Mul, arguments[0],
                                arguments[1]);
+  }
+  if (is_rounding(name)) {
+    return arguments[0];
+  }
+  if (const auto* packed = std::get_if<Packed>(&arguments[0]);
+      name == "__uint_as_float" && packed) {
+    return packed->parts.size() == 1 ? Value(packed->parts[0])
+                                     : Unknown{"several numbers as one are not followed"};
   }
   if (name == "make_float2" || name == "make_float4") {
     return Record{arguments};
@@ -890,6 +905,15 @@ Value Interpreter::call_bodiless(const clang::FunctionDecl& function,
   }
   if (is_fence(name)) {
     return Opaque{};
+  }
+  if (name == "__cvta_generic_to_shared") { // a number from here on, but nothing else than a place
+    Place address = place(arguments[0], expression);
+    address.layout = std::make_shared<Layout>(Layout{.bytes = 1, .element = {}, .fields = {}});
+    return address;
+  }
+  if (const auto* followed_float = std::get_if<Ring>(arguments.empty() ? nullptr : &arguments[0]);
+      name == "__float_as_uint" && followed_float != nullptr) {
+    return Packed{{*followed_float}};
   }
   if (on_call_) {
     on_call_(function, arguments);

@@ -119,6 +119,8 @@ void Interpreter::execute_plain(const clang::Stmt& statement) {
     loop(do_loop->getCond(), *do_loop->getBody(), nullptr, false);
   } else if (const auto* attributed = clang::dyn_cast<clang::AttributedStmt>(&statement)) {
     execute(*attributed->getSubStmt());
+  } else if (const auto* instruction = clang::dyn_cast<clang::GCCAsmStmt>(&statement)) {
+    assembly(*instruction);
   } else if (!clang::isa<clang::NullStmt>(statement)) {
     leave(statement);
   }
@@ -235,6 +237,9 @@ void Interpreter::initialise(const Place& target, const clang::Expr& initialiser
 
 void Interpreter::fill_with_zeros(const Place& target, const clang::Expr& initialiser) {
   const Array& array = arrays_[target.array];
+  if (holds_registers(target.array)) {
+    return memory_->forget(target.array);
+  }
   if (target.layout->kind == Layout::Kind::Record) {
     unknown(initialiser, "zeros in the structs of " + array.name + " are not followed");
   }

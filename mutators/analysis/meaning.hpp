@@ -1,6 +1,7 @@
 // What a kernel file computes, found by running it on ring elements instead of floats (ring.hpp):
 // the evidence that two kernels compute the same polynomial of their inputs, however they are
-// written and in whatever order they add.
+// written and in whatever order they add. Rounding, to shorter types too, is taken as none: what it
+// costs is for running to tell, and so is whether fp16 is taken for bf16.
 #pragma once
 
 #include <cstdint>

@@ -17,6 +17,7 @@
 #include "mutators/analysis/counted_loop.hpp"
 #include "mutators/analysis/expressions.hpp"
 #include "mutators/analysis/launches.hpp"
+#include "mutators/ptx_instruction.hpp"
 #include "mutators/render.hpp"
 
 namespace evo {
@@ -122,13 +123,18 @@ Chain chain_from(const Kernel& kernel, const clang::Expr* name, std::size_t most
   return chain;
 }
 
-/// *(T *)&place, from `&place` on; nullptr for another use of the address.
-const clang::Expr* dereferenced(const Kernel& kernel, const clang::Expr* address) {
+/// What takes an address, from `&place` on, whatever it points to there.
+const clang::Expr* user_of_pointer(const Kernel& kernel, const clang::Expr* address) {
   const clang::Expr* pointer = around(kernel, address);
   while (is_cast(pointer, {clang::CK_BitCast, clang::CK_NoOp})) {
     pointer = around(kernel, pointer);
   }
-  const auto* unary = dyn_cast_or_null<clang::UnaryOperator>(pointer);
+  return pointer;
+}
+
+/// *(T *)&place, from `&place` on; nullptr for another use of the address.
+const clang::Expr* dereferenced(const Kernel& kernel, const clang::Expr* address) {
+  const auto* unary = dyn_cast_or_null<clang::UnaryOperator>(user_of_pointer(kernel, address));
   return unary != nullptr && unary->getOpcode() == clang::UO_Deref ? unary : nullptr;
 }
 
@@ -159,12 +165,19 @@ bool uses_value(const clang::Expr* user, const clang::Expr* place) {
 
 /// The asynchronous copy that goes to an address, from `&place` on; nullptr for another use of it.
 const clang::CallExpr* copied_to(const Kernel& kernel, const clang::Expr* address) {
-  const clang::Expr* pointer = around(kernel, address);
-  while (is_cast(pointer, {clang::CK_BitCast, clang::CK_NoOp})) {
-    pointer = around(kernel, pointer);
-  }
-  const auto* copy = async_copy(pointer);
+  const auto* copy = async_copy(user_of_pointer(kernel, address));
   return copy != nullptr && copy->getArg(0)->IgnoreParenCasts() == address ? copy : nullptr;
+}
+
+/// Whether an address, from `&place` on, is what a leaf helper of ldmatrix takes for a row.
+bool is_loaded_row(const Kernel& kernel, const clang::Expr* address) {
+  const auto* call = dyn_cast_or_null<clang::CallExpr>(user_of_pointer(kernel, address));
+  const clang::FunctionDecl* helper = call == nullptr || call->getDirectCallee() == nullptr
+                                          ? nullptr
+                                          : call->getDirectCallee()->getDefinition();
+  const clang::GCCAsmStmt* assembly = helper == nullptr ? nullptr : assembly_in(*helper);
+  const PtxInstruction* instruction = assembly == nullptr ? nullptr : ptx_instruction(*assembly);
+  return instruction != nullptr && instruction->kind == PtxInstruction::Kind::LoadMatrices;
 }
 
 /// An access through a name; nullopt for any other use of it.
@@ -184,6 +197,10 @@ std::optional<TileAccess> access_through(const Kernel& kernel, const clang::Expr
     } else if (const auto* copy = address == nullptr ? nullptr : copied_to(kernel, address)) {
       access.sites.push_back(address);
       access.wide = constant_value(kernel, *copy->getArg(2)) != element_bytes(kernel, *chain.end);
+      return access;
+    } else if (address != nullptr && is_loaded_row(kernel, address)) {
+      access.sites.push_back(address);
+      access.wide = true;
       return access;
     } else if (address != nullptr && address->getOpcode() == clang::UO_AddrOf) {
       user = dereferenced(kernel, address);

@@ -1,0 +1,277 @@
+// What the lanes of a warp do together by inline PTX, as all lanes run together: ldmatrix reads
+// rows that other lanes name, mma.sync multiplies what lies in the registers of 32 lanes.
+#include <algorithm>
+#include <array>
+
+#include <clang/AST/ASTContext.h>
+#include <clang/AST/Decl.h>
+#include <clang/AST/Expr.h>
+#include <clang/AST/Stmt.h>
+
+#include "mutators/analysis/interpreter.hpp"
+#include "mutators/ptx_instruction.hpp"
+
+namespace evo {
+namespace {
+
+constexpr std::size_t warp_size = 32;
+constexpr std::size_t matrix_rows = 8;
+constexpr std::int64_t row_bytes = 16;
+constexpr std::int64_t register_bytes = 4;
+constexpr std::size_t most_parts = 4;
+
+/// The numbers in one lane's register, by part, or in a row or column of a matrix, along k.
+struct Numbers {
+  std::array<std::uint64_t, 32> values{};
+  bool defined = true;
+};
+
+/// Appends one lane's `count` numbers at `at`; fewer or more than these are none.
+void put(Numbers& line, std::size_t at, const Packed& from, std::size_t count, std::size_t lane) {
+  for (std::size_t part = 0; part < from.parts.size(); ++part) {
+    const bool defined = from.parts[part].is_defined_in(lane);
+    line.defined = line.defined && defined == (part < count);
+    if (part < count) {
+      line.values[at + part] = static_cast<std::uint64_t>(from.parts[part].value[lane]);
+    }
+  }
+  line.defined = line.defined && from.parts.size() >= count;
+}
+
+std::uint64_t product(const Numbers& a, const Numbers& b) {
+  std::uint64_t sum = 0;
+  for (std::size_t k = 0; k < a.values.size(); ++k) {
+    sum += a.values[k] * b.values[k];
+  }
+  return sum;
+}
+
+/// A x B + sum in one warp. `registers` are the 4 of A, then the 2 of B.
+void multiply(const std::vector<const Packed*>& registers, std::size_t elements, std::size_t first,
+              std::array<std::vector<std::int64_t>, 4>& sums, std::array<Mask, 4>& undefined) {
+  std::array<Numbers, 16> a;
+  std::array<Numbers, 8> b;
+  for (std::size_t lane = 0; lane < warp_size; ++lane) {
+    const std::size_t group = lane / 4;
+    for (std::size_t i = 0; i < 4; ++i) {
+      put(a[group + i % 2 * 8], (lane % 4 + i / 2 * 4) * elements, *registers[i], elements,
+          first + lane);
+    }
+    for (std::size_t i = 0; i < 2; ++i) {
+      put(b[group], (lane % 4 + i * 4) * elements, *registers[4 + i], elements, first + lane);
+    }
+  }
+  for (std::size_t lane = 0; lane < warp_size; ++lane) {
+    for (std::size_t i = 0; i < 4; ++i) {
+      const Numbers& row = a[lane / 4 + i / 2 * 8];
+      const Numbers& column = b[lane % 4 * 2 + i % 2];
+      std::int64_t& sum = sums[i][first + lane];
+      sum = static_cast<std::int64_t>(static_cast<std::uint64_t>(sum) + product(row, column));
+      if (!row.defined || !column.defined) {
+        undefined[i].set(first + lane, true);
+      }
+    }
+  }
+}
+
+Array in_parts(Array registers) {
+  registers.elements *= most_parts;
+  return registers;
+}
+
+} // namespace
+
+/// Whether an array is one of registers, as far as its floats are followed: local, of 32 bits each
+/// that are no float.
+bool Interpreter::holds_registers(int array) const {
+  const Array& registers = arrays_[array];
+  if (registers.space != Array::Space::Local || registers.element_bytes != register_bytes ||
+      registers.elements < 0 || registers.decl == nullptr) {
+    return false;
+  }
+  return kernel_.ast().getBaseElementType(registers.decl->getType())->isIntegerType();
+}
+
+Packed Interpreter::load_register(const Place& from) {
+  const Array info = in_parts(arrays_[from.array]);
+  Packed result;
+  for (std::size_t part = 0; part < most_parts; ++part) {
+    const Ints at = map(from.offset, [=](std::int64_t offset) {
+      return offset / register_bytes * std::int64_t{most_parts} + static_cast<std::int64_t>(part);
+    });
+    result.parts.push_back(memory_->load(from.array, info, at, mask_));
+  }
+  return result;
+}
+
+void Interpreter::store_register(const Place& to, const Packed& value) {
+  const Array info = in_parts(arrays_[to.array]);
+  for (std::size_t part = 0; part < most_parts; ++part) {
+    const Ints at = map(to.offset, [=](std::int64_t offset) {
+      return offset / register_bytes * std::int64_t{most_parts} + static_cast<std::int64_t>(part);
+    });
+    memory_->store(to.array, info, at,
+                   part < value.parts.size() ? value.parts[part] : Ring::nothing(lanes_), mask_);
+  }
+}
+
+void Interpreter::assembly(const clang::GCCAsmStmt& statement) {
+  const PtxInstruction* instruction = ptx_instruction(statement);
+  if (instruction == nullptr) {
+    unknown(statement, "inline assembly is not followed");
+  }
+  std::vector<Value> results;
+  switch (instruction->kind) {
+  case PtxInstruction::Kind::LoadMatrices:
+    results = loaded_matrices(statement, *instruction);
+    break;
+  case PtxInstruction::Kind::MultiplyMatrices:
+    results = multiplied_matrices(statement, *instruction);
+    break;
+  case PtxInstruction::Kind::Convert:
+    results = converted(statement);
+    break;
+  }
+  for (unsigned i = 0; i < statement.getNumOutputs(); ++i) {
+    const clang::Expr& output = *statement.getOutputExpr(i);
+    store(lvalue(output), results[i], output);
+  }
+}
+
+/// Numbers side by side in a register. The first operand is the highest.
+std::vector<Value> Interpreter::converted(const clang::GCCAsmStmt& statement) {
+  Packed packed;
+  for (unsigned i = statement.getNumInputs(); i > 0; --i) {
+    const Value value = rvalue(*statement.getInputExpr(i - 1));
+    const auto* number = std::get_if<Ring>(&value);
+    if (number == nullptr) {
+      return {Unknown{"a float as bits decides here"}};
+    }
+    packed.parts.push_back(*number);
+  }
+  return {packed};
+}
+
+/// The first lanes of the warps that are here, each as a whole.
+std::vector<std::size_t> Interpreter::converged_warps(const clang::Stmt& where) const {
+  if (!threads_.empty()) {
+    unknown(where, "some threads of a block work as a warp");
+  }
+  std::vector<std::size_t> result;
+  for (std::size_t first = 0; first < lanes_; first += warp_size) {
+    std::size_t here = 0;
+    for (std::size_t lane = first; lane < std::min(first + warp_size, lanes_); ++lane) {
+      here += mask_[lane] ? 1 : 0;
+    }
+    if (here == warp_size) {
+      result.push_back(first);
+    } else if (here != 0) {
+      fault(where, "an instruction that not all lanes of a warp reach");
+    }
+  }
+  return result;
+}
+
+/// What the caller of a leaf helper passes for the row, or the operand itself.
+const clang::Expr& Interpreter::row_site(const clang::Expr& address) const {
+  const clang::CallExpr* call = frames_.back().call;
+  for (unsigned i = 0; call != nullptr && i < call->getNumArgs(); ++i) {
+    if (call->getArg(i)->getType()->isPointerType()) {
+      return *call->getArg(i)->IgnoreParenImpCasts();
+    }
+  }
+  return address;
+}
+
+std::vector<Value> Interpreter::loaded_matrices(const clang::GCCAsmStmt& statement,
+                                                const PtxInstruction& instruction) {
+  const auto matrices = static_cast<std::size_t>(instruction.matrices);
+  const std::vector<std::size_t> warps = converged_warps(statement);
+  const clang::Expr& address = *statement.getInputExpr(0);
+  Place row = place(rvalue(address), address);
+  row.layout = std::make_shared<Layout>(
+      Layout{.bytes = row_bytes, .align = row_bytes, .element = {}, .fields = {}});
+  const Array array = arrays_[row.array];
+  if (array.space != Array::Space::Shared) {
+    fault(statement, "ldmatrix reads " + array.name + ", which is not in shared memory");
+  }
+  const Mask active = mask_;
+  for (std::size_t lane = 0; lane < lanes_; ++lane) {
+    mask_.set(lane, active[lane] && lane % warp_size < matrices * matrix_rows);
+  }
+  touch(row, false, row_site(address));
+  mask_ = active;
+  if (memory_ == nullptr || (instruction.transposed && array.element_bytes != 2) ||
+      array.element_bytes > register_bytes) {
+    return std::vector<Value>(matrices, Unknown{"a register of a matrix decides here"});
+  }
+  const std::int64_t parts = register_bytes / array.element_bytes;
+  std::vector<Value> results;
+  for (std::size_t matrix = 0; matrix < matrices; ++matrix) {
+    Packed result;
+    for (std::int64_t part = 0; part < parts; ++part) {
+      std::vector<std::int64_t> elements(lanes_);
+      for (const std::size_t first : warps) {
+        for (std::size_t lane = 0; lane < warp_size; ++lane) {
+          const auto along = static_cast<std::int64_t>(lane / 4);
+          const std::int64_t across = static_cast<std::int64_t>(lane % 4) * parts + part;
+          const auto from = static_cast<std::size_t>(instruction.transposed ? across : along);
+          elements[first + lane] =
+              row.offset[first + matrix * matrix_rows + from] / array.element_bytes +
+              (instruction.transposed ? along : across);
+        }
+      }
+      result.parts.push_back(memory_->load(row.array, array, Ints(std::move(elements)), mask_));
+    }
+    results.emplace_back(std::move(result));
+  }
+  return results;
+}
+
+std::vector<Value> Interpreter::multiplied_matrices(const clang::GCCAsmStmt& statement,
+                                                    const PtxInstruction& instruction) {
+  const std::vector<std::size_t> warps = converged_warps(statement);
+  const Unknown lost{"a product of matrices that is not followed decides here"};
+  std::array<std::vector<std::int64_t>, 4> sums;
+  std::array<Mask, 4> undefined{Mask(lanes_, false), Mask(lanes_, false), Mask(lanes_, false),
+                                Mask(lanes_, false)};
+  bool followed = memory_ != nullptr;
+  for (unsigned i = 0; i < sums.size(); ++i) {
+    const clang::Expr& output = *statement.getOutputExpr(i);
+    const Value before = load(lvalue(output), output);
+    const auto* sum = std::get_if<Ring>(&before);
+    followed = followed && sum != nullptr;
+    for (std::size_t lane = 0; followed && lane < lanes_; ++lane) {
+      sums[i].push_back(sum->value[lane]);
+      undefined[i].set(lane, !sum->is_defined_in(lane));
+    }
+  }
+  std::vector<Value> inputs;
+  std::vector<const Packed*> registers;
+  for (unsigned i = 0; i < statement.getNumInputs(); ++i) {
+    inputs.push_back(rvalue(*statement.getInputExpr(i)));
+  }
+  for (const Value& input : inputs) {
+    registers.push_back(std::get_if<Packed>(&input));
+    followed = followed && registers.back() != nullptr;
+  }
+  if (!followed) {
+    const bool floats = statement.getOutputExpr(0)->getType()->isFloatingType();
+    return std::vector<Value>(sums.size(),
+                              floats && memory_ == nullptr ? Value(Opaque{}) : Value(lost));
+  }
+  for (const std::size_t first : warps) {
+    multiply(registers, static_cast<std::size_t>(instruction.elements), first, sums, undefined);
+  }
+  std::vector<Value> results;
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    Ring sum{Ints(std::move(sums[i])), nullptr};
+    if (undefined[i].any()) {
+      sum.undefined = std::make_shared<const Mask>(std::move(undefined[i]));
+    }
+    results.emplace_back(std::move(sum));
+  }
+  return results;
+}
+
+} // namespace evo
