@@ -1,8 +1,10 @@
 // random_trails: random walks of rewrites from the seeds of the LoRA product. Every kernel on the
 // way must parse; some are run on the CPU and must compute what the seed does; some are built with
 // nvcc. What fails is shrunk to the shortest trail that does and left in a file for tests/trails/.
-// Prints counts, and what each mutator costs. Exit code: 0; 1 when anything failed.
+// Prints counts, and what each mutator costs, at the end or a first signal. Exit code: 0; 1 when
+// anything failed.
 #include <algorithm>
+#include <chrono>
 #include <ctime>
 #include <deque>
 #include <map>
@@ -16,6 +18,7 @@
 #include "fitness/problem.hpp"
 #include "population/clock.hpp"
 #include "population/files.hpp"
+#include "population/interruption.hpp"
 #include "population/variation.hpp"
 #include "tests/support/kernels.hpp"
 #include "tests/support/trails.hpp"
@@ -30,7 +33,7 @@ struct Settings {
   int steps = 16; // of a walk; its beginnings are trails as well
   int largest = 300;
   std::uint64_t seed = 1;
-  double seconds = 1e9;
+  std::optional<std::chrono::duration<double>> budget;
   std::string target = "sm_86";
   std::filesystem::path out = "trails";
 };
@@ -80,7 +83,7 @@ struct Tally {
 class Trails {
 public:
   explicit Trails(const Settings& settings)
-      : settings_(settings), target_(target_of(settings.target)) {
+      : settings_(settings), interruption_(settings.budget), target_(target_of(settings.target)) {
     for (const Mutator* mutator : mutators()) {
       timed_.emplace_back(*mutator, at_);
       dialect_.mutators.push_back(&timed_.back());
@@ -140,13 +143,13 @@ private:
   }
 
   bool wanted() const {
-    return sources_.asked < settings_.trails && seconds_since(start_) < settings_.seconds;
+    return sources_.asked < settings_.trails && !interruption_.token().stop_requested();
   }
 
   /// Remembered in a file as well, which tells what a crash was about.
   void at(const Genome& genome) {
     at_ = genome;
-    write(genome, "now", "what was being tried", "");
+    write(genome, "now", fmt::format("what trail {} came from", sources_.asked + 1), "");
   }
 
   /// Whether this trail is one of `count` spread over all.
@@ -254,6 +257,7 @@ private:
   }
 
   Settings settings_;
+  Interruption interruption_;
   Target target_;
   std::deque<Timed> timed_;
   Dialect dialect_;
@@ -277,20 +281,27 @@ private:
 int main_of(int argc, char** argv) {
   Settings settings;
   CLI::App app("Random walks of rewrites from the seeds, with every kernel on the way checked.");
-  app.add_option("--trails", settings.trails, "How many different kernels to parse");
-  app.add_option("--run", settings.runs, "How many of them to run on the CPU");
-  app.add_option("--compile", settings.builds, "How many of them to build with nvcc");
-  app.add_option("--steps", settings.steps,
-                 "Rewrites of a walk; its beginnings are trails as well");
-  app.add_option("--largest", settings.largest, "The largest size to run at");
-  app.add_option("--seed", settings.seed, "Seed of all random choices");
-  app.add_option("--seconds", settings.seconds, "Stop after so many");
-  app.add_option("--target", settings.target, "Architecture to rewrite and build for");
-  app.add_option("--out", settings.out, "Folder for the trails of what fails, and for builds");
-  for (CLI::Option* option : app.get_options()) {
-    option->capture_default_str();
-  }
+  app.add_option("--trails", settings.trails, "How many different kernels to parse")
+      ->capture_default_str();
+  app.add_option("--run", settings.runs, "How many of them to run on the CPU")
+      ->capture_default_str();
+  app.add_option("--compile", settings.builds, "How many of them to build with nvcc")
+      ->capture_default_str();
+  app.add_option("--steps", settings.steps, "Rewrites of a walk; its beginnings are trails as well")
+      ->capture_default_str();
+  app.add_option("--largest", settings.largest, "The largest size to run at")
+      ->capture_default_str();
+  app.add_option("--seed", settings.seed, "Seed of all random choices")->capture_default_str();
+  double seconds = 0;
+  const auto* budget = app.add_option("--seconds", seconds, "Stop after so many [no limit]");
+  app.add_option("--target", settings.target, "Architecture to rewrite and build for")
+      ->capture_default_str();
+  app.add_option("--out", settings.out, "Folder for the trails of what fails, and for builds")
+      ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
+  if (budget->count() > 0) {
+    settings.budget = std::chrono::duration<double>(seconds);
+  }
   Trails trails(settings);
   trails.walk_all();
   return trails.print_report() ? 0 : 1;
