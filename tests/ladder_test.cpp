@@ -11,6 +11,7 @@
 #include "population/trail_file.hpp"
 #include "tests/support/cpu.hpp"
 #include "tests/support/kernels.hpp"
+#include "tests/support/trails.hpp"
 
 namespace evo::test {
 namespace {
@@ -68,14 +69,10 @@ bool is_sequential(const Genome& genome, int d) {
   return bits(cpu_result(lora(), genome.source, d, Values::Reals)) == bits(sequential(d));
 }
 
-Genome seed(const std::string& name) {
-  return seed_genome(name + ".cu", read(in_repository("seeds/lora") / (name + ".cu")));
-}
-
 /// What docs/trails/<ladder>_<seed>.trail leads to.
 Genome recorded(const std::string& ladder, const std::string& name) {
   const auto trail = load_trail(in_repository("docs/trails") / (ladder + '_' + name + ".trail"));
-  const auto result = replay(seed(name), trail, {mutators(), *Target::find("sm_86")});
+  const auto result = replay(lora_seed(name), trail, {mutators(), default_target()});
   const auto* failure = std::get_if<ReplayFailure>(&result);
   if (failure != nullptr) {
     throw std::runtime_error(to_string(trail[failure->gene]) + " does not apply");
@@ -84,8 +81,8 @@ Genome recorded(const std::string& ladder, const std::string& name) {
 }
 
 TEST(Ladder, SeedsAreSequential) {
-  EXPECT_TRUE(is_sequential(seed("naive"), 33));
-  EXPECT_TRUE(is_sequential(seed("tiled"), 67));
+  EXPECT_TRUE(is_sequential(lora_seed("naive"), 33));
+  EXPECT_TRUE(is_sequential(lora_seed("tiled"), 67));
 }
 
 TEST(Ladder, OrderedFfmaIsSequential) {
@@ -99,7 +96,7 @@ void expect_seed_values(const std::string& ladder, const std::string& name,
                         const std::vector<int>& sizes) {
   const Genome genome = recorded(ladder, name);
   EXPECT_FALSE(genome.keeps_order);
-  EXPECT_EQ(cpu_difference_at(lora(), seed(name).source, genome.source, sizes, false), "");
+  EXPECT_EQ(cpu_difference_at(lora(), lora_seed(name).source, genome.source, sizes, false), "");
 }
 
 TEST(Ladder, FoldedFfmaComputesWhatTheSeedsDo) {

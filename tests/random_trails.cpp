@@ -1,4 +1,5 @@
-// random_trails: random walks of rewrites from the seeds of the LoRA product. Every kernel on the
+// random_trails [TRAIL...]: random walks of rewrites from the seeds of the LoRA product, and from
+// beginnings of the trails <name>_<seed>.trail. Every kernel on the
 // way must parse; some are run on the CPU and must compute what the seed does; some are built with
 // nvcc. What fails is shrunk to the shortest trail that does and left in a file for tests/trails/.
 // Prints counts, and what each mutator costs, at the end or a first signal. Exit code: 0; 1 when
@@ -19,6 +20,7 @@
 #include "population/clock.hpp"
 #include "population/files.hpp"
 #include "population/interruption.hpp"
+#include "population/trail_file.hpp"
 #include "population/variation.hpp"
 #include "tests/support/kernels.hpp"
 #include "tests/support/trails.hpp"
@@ -36,6 +38,7 @@ struct Settings {
   std::optional<std::chrono::duration<double>> budget;
   std::string target = "sm_86";
   std::filesystem::path out = "trails";
+  std::vector<std::filesystem::path> starts;
 };
 
 double processor_ms() {
@@ -74,6 +77,12 @@ private:
   const Genome& asked_; // the genome that the walk is at
 };
 
+/// Where walks begin: anywhere on a trail.
+struct Start {
+  Genome seed;
+  std::vector<Gene> trail;
+};
+
 /// Counts of one kind of check.
 struct Tally {
   int asked = 0;
@@ -93,25 +102,22 @@ public:
       builder_.emplace(BuildOptions{Builder::find_nvcc(), settings.target, settings.out / "build"});
     }
     for (const char* name : {"naive", "tiled"}) {
-      const auto file = in_repository("seeds/lora") / name;
-      seeds_.push_back(seed_genome(name, read(file.string() + ".cu")));
-      seen_.insert(seeds_.back().id);
+      starts_.push_back({lora_seed(name), {}});
+    }
+    for (const std::filesystem::path& trail : settings.starts) {
+      starts_.push_back({seed_of(trail), load_trail(trail)});
     }
     std::filesystem::create_directories(settings.out);
   }
 
   void walk_all() {
     for (int walk = 0; wanted(); ++walk) {
+      const Start& start = starts_[static_cast<std::size_t>(walk) % starts_.size()];
       Random random = random_for(settings_.seed, 1, walk);
-      const Genome& seed = seeds_[static_cast<std::size_t>(walk) % seeds_.size()];
-      at(seed);
       try {
-        random_walk(seed, settings_.steps, dialect_, random, [&](const Genome& genome) {
-          at(genome);
-          return (!seen_.insert(genome.id).second || passes(seed, genome)) && wanted();
-        });
+        walk_from(start, random);
       } catch (const std::exception& error) {
-        report_exception(seed, error.what());
+        report_exception(start.seed, error.what());
       }
     }
   }
@@ -119,9 +125,11 @@ public:
   /// Whether all is well.
   bool print_report() {
     std::ranges::sort(lengths_);
-    fmt::print("{} trails from {} seeds, {:.0f} s; median length {}, longest {}\n", lengths_.size(),
-               seeds_.size(), seconds_since(start_),
-               lengths_.empty() ? 0 : lengths_[lengths_.size() / 2],
+    if (const std::string reason = interruption_.reason(); !reason.empty()) {
+      fmt::print("stopped by {}\n", reason);
+    }
+    fmt::print("{} trails, {:.0f} s; median length {}, longest {}\n", lengths_.size(),
+               seconds_since(start_), lengths_.empty() ? 0 : lengths_[lengths_.size() / 2],
                lengths_.empty() ? 0 : lengths_.back());
     fmt::print("parsed {} of {}, replayed {} of {}\n", sources_.asked - sources_.failed,
                sources_.asked, replays_.asked - replays_.failed, replays_.asked);
@@ -140,6 +148,16 @@ private:
   static Target target_of(const std::string& arch) {
     const auto target = Target::find(arch);
     return target ? *target : throw InputError("there is no target " + arch);
+  }
+
+  void walk_from(const Start& start, Random& random) {
+    const auto& [seed, trail] = start;
+    const auto length = static_cast<std::ptrdiff_t>(pick(random, trail.size() + 1));
+    at(follow(seed, {trail.begin(), trail.begin() + length}, dialect_).genome);
+    random_walk(at_, settings_.steps, dialect_, random, [&](const Genome& genome) {
+      at(genome);
+      return (!seen_.insert(genome.id).second || passes(seed, genome)) && wanted();
+    });
   }
 
   bool wanted() const {
@@ -182,7 +200,7 @@ private:
     ++runs_.asked;
     in_order_ += genome.keeps_order ? 1 : 0;
     return passes(runs_, "values", seed, genome,
-                  [&](const Genome& g) { return value_fault(seed, g, sizes(g)); });
+                  [&](const Genome& g) { return value_fault(seed, g, sizes(g), target_); });
   }
 
   bool builds(const Genome& seed, const Genome& genome) {
@@ -227,20 +245,21 @@ private:
 
   void keep(const Genome& genome, const char* kind, const std::string& reason,
             const std::string& more = "") const {
-    const auto name = fmt::format("{}-{}-{}", kind, genome.seed, short_id(genome.id));
-    fmt::print("{}: {}\n{}\n", name, reason, write(genome, name, reason, more));
+    const auto name = fmt::format("{}_{}", kind, short_id(genome.id));
+    fmt::print("{}\n", write(genome, name, reason, more));
     std::fflush(stdout);
   }
 
   std::string write(const Genome& genome, const std::string& name, std::string reason,
                     const std::string& more) const {
     std::ranges::replace(reason, '\n', ' ');
-    std::string text = fmt::format("# {}.cu: {}\n", genome.seed, reason);
+    std::string text = fmt::format("# {}: {}\n", genome.seed, reason);
     for (const Gene& gene : genome.trail) {
       text += to_string(gene) + "\n";
     }
     text += more;
-    write_text(settings_.out / (name + ".trail"), text);
+    const std::string seed = std::filesystem::path(genome.seed).stem();
+    write_text(settings_.out / fmt::format("{}_{}.trail", name, seed), text);
     return text;
   }
 
@@ -250,7 +269,7 @@ private:
     for (const Timed& timed : timed_) {
       fmt::print("{:<20} {:>7} {:>10.1f} {:>10.1f}\n", timed.about().name, timed.calls,
                  timed.total_ms / std::max(1, timed.calls), timed.worst_ms);
-      write(timed.worst, fmt::format("slowest-{}", timed.about().name),
+      write(timed.worst, fmt::format("slowest_{}", timed.about().name),
             fmt::format("{} takes {:.0f} ms to propose", timed.about().name, timed.worst_ms),
             fmt::format("{}: anything\n", timed.about().name));
     }
@@ -262,7 +281,7 @@ private:
   std::deque<Timed> timed_;
   Dialect dialect_;
   std::optional<Builder> builder_;
-  std::vector<Genome> seeds_;
+  std::vector<Start> starts_;
   std::set<std::string> seen_;
   Genome at_;
   Clock::time_point start_ = Clock::now();
@@ -298,6 +317,7 @@ int main_of(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--out", settings.out, "Folder for the trails of what fails, and for builds")
       ->capture_default_str();
+  app.add_option("TRAILS", settings.starts, "Trails to start from as well, anywhere on them");
   CLI11_PARSE(app, argc, argv);
   if (budget->count() > 0) {
     settings.budget = std::chrono::duration<double>(seconds);

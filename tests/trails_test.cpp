@@ -1,5 +1,5 @@
-// Trails that went wrong once, tests/trails/<seed>/*.trail: their last rewrite must be refused by
-// now, or lead to a kernel that is right; the ones before it must apply. And how such trails are
+// Trails that went wrong once, tests/trails/<name>_<seed>.trail: their last rewrite must be refused
+// by now, or lead to a kernel that is right; the ones before it must apply. And how such trails are
 // made shorter. `evo replay seeds/lora/<seed>.cu TRAIL` prints what a trail leads to.
 #include <algorithm>
 #include <filesystem>
@@ -20,24 +20,17 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 std::vector<fs::path> trail_files() {
-  const fs::recursive_directory_iterator all(in_repository("tests/trails"));
-  std::vector<fs::path> files;
-  std::ranges::copy_if(all, std::back_inserter(files),
-                       [](const fs::path& file) { return file.extension() == ".trail"; });
+  const fs::directory_iterator all(in_repository("tests/trails"));
+  std::vector<fs::path> files(begin(all), end(all));
   std::ranges::sort(files);
   return files;
-}
-
-std::string name_of(const fs::path& file) {
-  return file.parent_path().filename().string() + "_" + file.stem().string();
 }
 
 class EveryTrail : public testing::TestWithParam<fs::path> {};
 
 TEST_P(EveryTrail, IsRefusedAtItsLastRewriteOrRight) {
-  const std::string name = GetParam().parent_path().filename();
-  const Genome seed = seed_genome(name, read(in_repository("seeds/lora") / (name + ".cu")));
-  const Dialect dialect{mutators(), *Target::find("sm_86")};
+  const Genome seed = seed_of(GetParam());
+  const Dialect dialect{mutators(), default_target()};
   const std::vector<Gene> trail = load_trail(GetParam());
   const auto [genome, dropped] = follow(seed, trail, dialect);
   if (!dropped.empty()) {
@@ -45,11 +38,12 @@ TEST_P(EveryTrail, IsRefusedAtItsLastRewriteOrRight) {
     return;
   }
   EXPECT_EQ(source_fault(genome, dialect.target), "");
-  EXPECT_EQ(value_fault(seed, genome, sizes_around_the_tile(genome, dialect.target)), "");
+  EXPECT_EQ(
+      value_fault(seed, genome, sizes_around_the_tile(genome, dialect.target), dialect.target), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Lora, EveryTrail, testing::ValuesIn(trail_files()),
-                         [](const auto& test) { return name_of(test.param); });
+                         [](const auto& test) { return test.param.stem().string(); });
 
 Genome after(const std::vector<std::string>& labels, const Genome& seed, const Dialect& dialect) {
   std::vector<Gene> trail;
@@ -76,7 +70,7 @@ TEST(Shrunk, LeavesNothingOfAFaultOfTheSeed) {
 }
 
 TEST(Checks, TellWhatIsWrong) {
-  const Target target = *Target::find("sm_86");
+  const Target& target = default_target();
   Genome genome = seed_genome("ab.cu", fake::source(0, 0));
   EXPECT_EQ(source_fault(genome, target), "");
   genome.source += "\n\n";

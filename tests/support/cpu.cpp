@@ -45,9 +45,9 @@ std::vector<int> dims_in_order(const Problem& problem, int size) {
 }
 
 /// std::runtime_error says what the kernel did wrong.
-std::vector<float> run(const Problem& problem, const std::string& source, int size, Values values,
-                       ThreadOrder order) {
-  cpu::Executor executor(cpu_library(source), problem.entry);
+std::vector<float> run(const Problem& problem, const std::filesystem::path& library, int size,
+                       Values values, ThreadOrder order) {
+  cpu::Executor executor(library, problem.entry);
   cpu::Tensor result = output(problem, size);
   const cpu::Run run = executor.run(inputs(problem, size, values), result,
                                     dims_in_order(problem, size), {.order = order});
@@ -64,19 +64,26 @@ const std::vector<float>& expected(const Problem& problem, const std::string& so
   static std::map<std::tuple<std::string, std::string, int, Values>, std::vector<float>> known;
   auto& result = known[{problem.name, source, size, values}];
   if (result.empty()) {
-    result = run(problem, source, size, values, ThreadOrder::Ascending);
+    result = run(problem, cpu_library(source), size, values, ThreadOrder::Ascending);
   }
   return result;
 }
 
-void compare(const Problem& problem, const std::string& before, const std::string& after, int size,
-             Values values, ThreadOrder order, double allowed) {
-  const std::vector<float>& right = expected(problem, before, size, values);
-  const std::vector<float> computed = run(problem, after, size, values, order);
+struct Comparison {
+  int size = 0;
+  Values values = Values::Integers;
+  ThreadOrder order = ThreadOrder::Shuffled;
+  double allowed = 0;
+};
+
+void compare(const Problem& problem, const std::string& before,
+             const std::filesystem::path& library, const Comparison& how) {
+  const std::vector<float>& right = expected(problem, before, how.size, how.values);
+  const std::vector<float> computed = run(problem, library, how.size, how.values, how.order);
   for (std::size_t i = 0; i < right.size(); ++i) {
     const double error = std::abs(double{computed[i]} - double{right[i]});
-    if (!(error <= allowed * (1 + std::abs(right[i])))) {
-      throw std::runtime_error(fmt::format("at size {}, {}[{}] is {} before and {} after", size,
+    if (!(error <= how.allowed * (1 + std::abs(right[i])))) {
+      throw std::runtime_error(fmt::format("at size {}, {}[{}] is {} before and {} after", how.size,
                                            problem.output.name, i, right[i], computed[i]));
     }
   }
@@ -108,12 +115,12 @@ cpu::Tensor output(const Problem& problem, int size) {
                                                   std::numeric_limits<float>::quiet_NaN())};
 }
 
-std::filesystem::path cpu_library(const std::string& source) {
-  static std::map<std::string, std::filesystem::path> built;
-  if (const auto found = built.find(source); found != built.end()) {
+std::filesystem::path cpu_library(const std::string& source, const Target& target) {
+  static std::map<std::pair<std::string, std::string>, std::filesystem::path> built;
+  if (const auto found = built.find({source, target.arch}); found != built.end()) {
     return found->second;
   }
-  const auto lowered = cpu::lower(parse(source));
+  const auto lowered = cpu::lower(parse(source, target));
   if (const auto* failure = std::get_if<BuildFailure>(&lowered)) {
     throw std::runtime_error(failure->detail);
   }
@@ -121,12 +128,12 @@ std::filesystem::path cpu_library(const std::string& source) {
   if (const auto* failure = std::get_if<BuildFailure>(&library)) {
     throw std::runtime_error(failure->detail);
   }
-  return built[source] = std::get<std::filesystem::path>(library);
+  return built[{source, target.arch}] = std::get<std::filesystem::path>(library);
 }
 
 std::vector<float> cpu_result(const Problem& problem, const std::string& source, int size,
                               Values values) {
-  return run(problem, source, size, values, ThreadOrder::Shuffled);
+  return run(problem, cpu_library(source), size, values, ThreadOrder::Shuffled);
 }
 
 std::string cpu_difference(const Problem& problem, const std::string& before,
@@ -136,14 +143,15 @@ std::string cpu_difference(const Problem& problem, const std::string& before,
     std::ranges::copy(cpu::probe_sizes(parse(source)), std::inserter(sizes, sizes.end()));
   }
   try {
+    const auto library = cpu_library(after);
     for (const int size : sizes) {
       for (const ThreadOrder order :
            {ThreadOrder::Shuffled, ThreadOrder::Descending, ThreadOrder::Ascending}) {
-        compare(problem, before, after, size, Values::Integers, order, 0);
+        compare(problem, before, library, {.size = size, .order = order});
       }
     }
-    compare(problem, before, after, *sizes.begin(), Values::Reals, ThreadOrder::Shuffled,
-            tolerance);
+    compare(problem, before, library,
+            {.size = *sizes.begin(), .values = Values::Reals, .allowed = tolerance});
   } catch (const std::runtime_error& difference) {
     return difference.what();
   }
@@ -152,11 +160,12 @@ std::string cpu_difference(const Problem& problem, const std::string& before,
 
 std::string cpu_difference_at(const Problem& problem, const std::string& before,
                               const std::string& after, const std::vector<int>& sizes,
-                              bool keeps_order) {
+                              bool keeps_order, const Target& target) {
   try {
+    const auto library = cpu_library(after, target);
     for (const int size : sizes) {
-      compare(problem, before, after, size, keeps_order ? Values::Reals : Values::Integers,
-              ThreadOrder::Shuffled, 0);
+      compare(problem, before, library,
+              {.size = size, .values = keeps_order ? Values::Reals : Values::Integers});
     }
   } catch (const std::runtime_error& difference) {
     return difference.what();

@@ -6,6 +6,7 @@
 
 #include "fitness/cpu/executor.hpp"
 #include "fitness/problem.hpp"
+#include "tests/support/kernels.hpp"
 
 namespace evo::test {
 
@@ -19,9 +20,10 @@ std::vector<cpu::Tensor> inputs(const Problem& problem, int size, Values values)
 /// All NaN.
 cpu::Tensor output(const Problem& problem, int size);
 
-/// The lowered and compiled source, from the build folder's cache if it is there;
+/// The source lowered for a target and compiled, from the build folder's cache if it is there;
 /// std::runtime_error with the reason if it has no lowering or does not compile.
-std::filesystem::path cpu_library(const std::string& source);
+std::filesystem::path cpu_library(const std::string& source,
+                                  const Target& target = default_target());
 
 /// What a source without fault computes, threads in shuffled order; std::runtime_error says what it
 /// did wrong.
@@ -36,10 +38,11 @@ std::string cpu_difference(const Problem& problem, const std::string& before,
 
 /// Empty if both sources compute the same at each of `sizes`, with threads in shuffled order: reals
 /// bit by bit where sums keep their order, otherwise integers. A source that runs without fault is
-/// taken to be right about itself: `before` is run once, whatever it is compared with.
+/// taken to be right about itself: `before` is run once, whatever it is compared with. `after` runs
+/// under the limits of `target`.
 std::string cpu_difference_at(const Problem& problem, const std::string& before,
                               const std::string& after, const std::vector<int>& sizes,
-                              bool keeps_order);
+                              bool keeps_order, const Target& target = default_target());
 
 /// Those of `sizes` at which two sources of the LoRA product give other bits, on reals and with
 /// threads in shuffled order; std::runtime_error says what a kernel did wrong.

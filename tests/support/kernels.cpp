@@ -8,14 +8,6 @@
 #include "mutators/rewrite.hpp"
 
 namespace evo::test {
-namespace {
-
-std::variant<Kernel, ParseError> parse_for_sm_86(std::string source) {
-  return Kernel::parse(std::move(source), *Target::find("sm_86"));
-}
-
-} // namespace
-
 std::filesystem::path in_repository(const std::filesystem::path& path) {
   return std::filesystem::path(EVO_SOURCE_DIR) / path;
 }
@@ -30,8 +22,13 @@ std::string read(const std::filesystem::path& file) {
   return text.str();
 }
 
-Kernel parse(std::string source) {
-  auto result = parse_for_sm_86(std::move(source));
+const Target& default_target() {
+  static const Target target = *Target::find("sm_86");
+  return target;
+}
+
+Kernel parse(std::string source, const Target& target) {
+  auto result = Kernel::parse(std::move(source), target);
   if (const auto* error = std::get_if<ParseError>(&result)) {
     throw std::runtime_error("does not parse: " + error->message);
   }
@@ -39,7 +36,7 @@ Kernel parse(std::string source) {
 }
 
 bool parses(const std::string& source) {
-  return std::holds_alternative<Kernel>(parse_for_sm_86(source));
+  return std::holds_alternative<Kernel>(Kernel::parse(source, default_target()));
 }
 
 Proposals::Proposals(const Mutator& mutator, std::string source)

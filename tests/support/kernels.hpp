@@ -1,4 +1,5 @@
-// Kernels and rewrites for tests: everything for sm_86, every failure an exception with its reason.
+// Kernels and rewrites for tests: for sm_86 if nothing is said, every failure an exception with its
+// reason.
 #pragma once
 
 #include <filesystem>
@@ -16,8 +17,11 @@ std::filesystem::path in_repository(const std::filesystem::path& path);
 
 std::string read(const std::filesystem::path& file);
 
+/// sm_86.
+const Target& default_target();
+
 /// std::runtime_error with the compiler's sentence if it does not parse.
-Kernel parse(std::string source);
+Kernel parse(std::string source, const Target& target = default_target());
 
 bool parses(const std::string& source);
 

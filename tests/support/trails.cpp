@@ -10,6 +10,7 @@
 #include "mutators/kernel.hpp"
 #include "mutators/rewrite.hpp"
 #include "tests/support/cpu.hpp"
+#include "tests/support/kernels.hpp"
 
 namespace evo::test {
 namespace {
@@ -29,6 +30,16 @@ std::optional<Genome> without(const Genome& seed, const Genome& genome, std::siz
 }
 
 } // namespace
+
+Genome lora_seed(const std::string& name) {
+  const std::string file = name + ".cu";
+  return seed_genome(file, read(in_repository("seeds/lora") / file));
+}
+
+Genome seed_of(const std::filesystem::path& trail) {
+  const std::string name = trail.stem();
+  return lora_seed(name.substr(name.rfind('_') + 1));
+}
 
 std::string source_fault(const Genome& genome, const Target& target) {
   const auto parsed = Kernel::parse(genome.source, target);
@@ -57,8 +68,9 @@ std::vector<int> sizes_around_the_tile(const Genome& genome, const Target& targe
   return {tile - 1, tile + 4, std::max(sizes.back(), tile + 4)};
 }
 
-std::string value_fault(const Genome& seed, const Genome& genome, const std::vector<int>& sizes) {
-  return cpu_difference_at(lora(), seed.source, genome.source, sizes, genome.keeps_order);
+std::string value_fault(const Genome& seed, const Genome& genome, const std::vector<int>& sizes,
+                        const Target& target) {
+  return cpu_difference_at(lora(), seed.source, genome.source, sizes, genome.keeps_order, target);
 }
 
 std::string build_fault(const Genome& genome, const Builder& builder) {

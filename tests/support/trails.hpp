@@ -2,6 +2,7 @@
 // one of which it is not.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -10,6 +11,12 @@
 #include "population/genome.hpp"
 
 namespace evo::test {
+
+/// seeds/lora/<name>.cu.
+Genome lora_seed(const std::string& name);
+
+/// The seed of a trail in a file <name>_<seed>.trail.
+Genome seed_of(const std::filesystem::path& trail);
 
 /// What is wrong with a genome, in one sentence; empty: nothing.
 using Check = std::function<std::string(const Genome&)>;
@@ -26,7 +33,8 @@ std::string replay_fault(const Genome& seed, const Genome& genome,
 std::vector<int> sizes_around_the_tile(const Genome& genome, const Target& target);
 
 /// It runs on the CPU without fault and computes what the seed does, bit by bit.
-std::string value_fault(const Genome& seed, const Genome& genome, const std::vector<int>& sizes);
+std::string value_fault(const Genome& seed, const Genome& genome, const std::vector<int>& sizes,
+                        const Target& target);
 
 /// nvcc compiles it.
 std::string build_fault(const Genome& genome, const Builder& builder);
