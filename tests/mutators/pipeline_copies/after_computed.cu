@@ -57,9 +57,9 @@ __global__ void multiply(const float *W, const float *X, float *Y, int d) {
   Y[(blockIdx.y * multiply_tile + row) * d + blockIdx.x * multiply_tile + col] = sum;
 }
 
-extern "C" size_t lora_workspace(int d, int r) { return 0; }
+extern "C" size_t gemm_workspace(int d, int r) { return 0; }
 
-extern "C" cudaError_t lora(const float *W, const float *X, const float *A, const float *B,
+extern "C" cudaError_t gemm(const float *W, const float *X, const float *A, const float *B,
                             float *Y, int d, int r, void *workspace, cudaStream_t stream) {
   multiply<<<dim3(d / multiply_tile, d / multiply_tile), multiply_threads, 0, stream>>>(W, X, Y, d);
   return cudaGetLastError();
