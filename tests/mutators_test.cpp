@@ -194,7 +194,7 @@ TEST_P(EverySeed, GetsTheSameProposalsEveryTime) {
   }
 }
 
-TEST_P(EverySeed, TakesEveryProposalTwoDeep) {
+TEST_P(EverySeed, LongTakesEveryProposalTwoDeep) {
   Exploration(seed()).explore(seed(), {}, 2);
 }
 
