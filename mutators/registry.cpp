@@ -21,6 +21,7 @@ const std::vector<const Mutator*>& mutators() {
       &pipeline_copies(),
       &relayout_matrix(),
       &peel_edges(),
+      &rasterise_blocks(),
       // end of mutators
       // clang-format on
   };

@@ -19,6 +19,7 @@ const Mutator& tile_reduction();
 const Mutator& pipeline_copies();
 const Mutator& relayout_matrix();
 const Mutator& peel_edges();
+const Mutator& rasterise_blocks();
 // end of mutators
 
 } // namespace evo

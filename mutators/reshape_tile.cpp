@@ -419,8 +419,9 @@ private:
 
   bool same_effect(std::size_t index, std::int64_t size, const EvaluatedLaunch& before,
                    const EvaluatedLaunch& after, const Assignment& values) {
+    const bool samples = !deals_blocks_out(*before.launch.kernel);
     const auto indices = [&](int Extent3::* part) {
-      return sampled(before.grid.*part, after.grid.*part);
+      return samples ? sampled(before.grid.*part, after.grid.*part) : std::nullopt;
     };
     const auto x = indices(&Extent3::x);
     const auto y = indices(&Extent3::y);
@@ -450,6 +451,13 @@ private:
     const auto now = footprint(evaluator, after, blocks(after.grid));
     const auto* found = std::get_if<Footprint>(&now);
     return found != nullptr && same_use(*old, *found);
+  }
+
+  /// Whether a kernel asks for gridDim: then no index of a block stands for a row or a column.
+  bool deals_blocks_out(const clang::FunctionDecl& function) const {
+    return std::ranges::any_of(
+        mentions_.at(&function).variables,
+        [](const clang::VarDecl* variable) { return variable->getName() == "gridDim"; });
   }
 
   static std::vector<int> all(int extent) {

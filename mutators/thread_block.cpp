@@ -28,6 +28,17 @@ const clang::VarDecl* constant_named(const clang::Expr& expr) {
                                                                                      : nullptr;
 }
 
+bool has_races(const Kernel& kernel, const std::vector<std::int64_t>& dims) {
+  const auto launches = evaluate_launches(kernel, dims);
+  const auto* list = std::get_if<std::vector<EvaluatedLaunch>>(&launches);
+  return list == nullptr || std::ranges::any_of(*list, [&](const EvaluatedLaunch& launch) {
+           Evaluator evaluator(kernel);
+           return std::holds_alternative<Failure>(footprint(evaluator, launch, {{0, 0, 0}}));
+         });
+}
+
+} // namespace
+
 std::vector<const clang::VarDecl*> const_integers(const clang::FunctionDecl& function) {
   std::vector<const clang::VarDecl*> result;
   for (const clang::Stmt* statement : function.getBody()->children()) {
@@ -45,17 +56,6 @@ std::vector<const clang::VarDecl*> const_integers(const clang::FunctionDecl& fun
   }
   return result;
 }
-
-bool has_races(const Kernel& kernel, const std::vector<std::int64_t>& dims) {
-  const auto launches = evaluate_launches(kernel, dims);
-  const auto* list = std::get_if<std::vector<EvaluatedLaunch>>(&launches);
-  return list == nullptr || std::ranges::any_of(*list, [&](const EvaluatedLaunch& launch) {
-           Evaluator evaluator(kernel);
-           return std::holds_alternative<Failure>(footprint(evaluator, launch, {{0, 0, 0}}));
-         });
-}
-
-} // namespace
 
 std::vector<ThreadBlock> thread_blocks(const Kernel& kernel) {
   const auto dims = find_dims(kernel);

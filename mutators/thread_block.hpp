@@ -30,6 +30,9 @@ struct ThreadBlock {
   std::vector<const clang::VarDecl*> locals; // const integers defined outside loops and branches
 };
 
+/// The const integers that a function defines outside loops and branches, in source order.
+std::vector<const clang::VarDecl*> const_integers(const clang::FunctionDecl& function);
+
 /// In source order of the launches.
 std::vector<ThreadBlock> thread_blocks(const Kernel& kernel);
 

@@ -39,6 +39,13 @@ const clang::Expr& without_casts(const Kernel& kernel, const clang::Expr& expr) 
   return harmless ? without_casts(kernel, *cast->getSubExpr()) : inner;
 }
 
+/// What becomes of two values that are the same for all elements of a group.
+std::optional<Progression> resting(const Progression& a, const Progression& b) {
+  return a.slope == 0 && b.slope == 0
+             ? std::optional(Progression{0, 1, a.non_negative && b.non_negative})
+             : std::nullopt;
+}
+
 /// A variable or a member of one: nothing in it moves.
 bool is_named(const clang::Expr& base) {
   const clang::Expr* named = base.IgnoreParenImpCasts();
@@ -60,6 +67,12 @@ std::optional<Progression> AffineView::of(const clang::Expr& integer) const {
   if (const auto* reference = dyn_cast<clang::DeclRefExpr>(&expr)) {
     const auto* declaration = dyn_cast<clang::VarDecl>(reference->getDecl());
     return declaration == nullptr ? std::nullopt : variable(*declaration);
+  }
+  if (const auto* choice = dyn_cast<clang::ConditionalOperator>(&expr)) {
+    const auto condition = of(*choice->getCond());
+    const auto yes = of(*choice->getTrueExpr());
+    const auto no = of(*choice->getFalseExpr());
+    return condition && condition->slope == 0 && yes && no ? resting(*yes, *no) : std::nullopt;
   }
   const auto* operation = dyn_cast<clang::BinaryOperator>(&expr);
   return operation == nullptr
@@ -138,9 +151,14 @@ std::optional<Progression> AffineView::combined(int opcode, const clang::Expr& l
     return Progression{slope, a->multiple * b->multiple, non_negative};
   }
   case clang::BO_Div:
-    return constant && *constant > 0 ? divided(*a, *constant) : std::nullopt;
+    return !constant ? resting(*a, *b) : *constant > 0 ? divided(*a, *constant) : std::nullopt;
   case clang::BO_Rem:
-    return constant && *constant > 0 ? remainder(*a, *constant) : std::nullopt;
+    return !constant ? resting(*a, *b) : *constant > 0 ? remainder(*a, *constant) : std::nullopt;
+  case clang::BO_LT:
+  case clang::BO_GT:
+  case clang::BO_LE:
+  case clang::BO_GE:
+    return resting(*a, *b);
   case clang::BO_Shl:
     return constant && *constant >= 0 && *constant < 31
                ? std::optional(

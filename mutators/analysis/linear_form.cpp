@@ -173,10 +173,8 @@ LinearView::Sources LinearView::sources(const clang::Stmt& code) {
   if (const auto* variable = variable_in(code)) {
     return sources(*variable);
   }
-  Sources result{
-      .other =
-          !clang::isa<clang::BinaryOperator, clang::CastExpr, clang::ParenExpr, clang::MemberExpr>(
-              code)};
+  Sources result{.other = !clang::isa<clang::BinaryOperator, clang::CastExpr, clang::ParenExpr,
+                                      clang::MemberExpr, clang::ConditionalOperator>(code)};
   for (const clang::Stmt* child : code.children()) {
     const Sources part = sources(*child);
     result.thread |= part.thread;
