@@ -72,46 +72,46 @@ __device__ __forceinline__ void ldmatrix_x4_trans(unsigned (&fragment)[4], const
 #endif
 }
 
-// sum += a * b: 16x16 fp16 times 16x8.
-__device__ __forceinline__ void mma_fp16(float (&sum)[4], const unsigned (&a)[4],
+// c += a * b: 16x16 fp16 times 16x8.
+__device__ __forceinline__ void mma_fp16(float (&c)[4], const unsigned (&a)[4],
                                          const unsigned (&b)[2]) {
 #if __CUDA_ARCH__ >= 800
   asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
                "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-               : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #endif
 }
 
-// sum += a * b: 16x16 bf16 times 16x8.
-__device__ __forceinline__ void mma_bf16(float (&sum)[4], const unsigned (&a)[4],
+// c += a * b: 16x16 bf16 times 16x8.
+__device__ __forceinline__ void mma_bf16(float (&c)[4], const unsigned (&a)[4],
                                          const unsigned (&b)[2]) {
 #if __CUDA_ARCH__ >= 800
   asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
                "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-               : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #endif
 }
 
-// sum += a * b: 16x8 tf32 times 8x8.
-__device__ __forceinline__ void mma_tf32(float (&sum)[4], const unsigned (&a)[4],
+// c += a * b: 16x8 tf32 times 8x8.
+__device__ __forceinline__ void mma_tf32(float (&c)[4], const unsigned (&a)[4],
                                          const unsigned (&b)[2]) {
 #if __CUDA_ARCH__ >= 800
   asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
                "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-               : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #endif
 }
 
-// sum += a * b: 16x32 int8 times 32x8, exact.
-__device__ __forceinline__ void mma_int8(int (&sum)[4], const unsigned (&a)[4],
+// c += a * b: 16x32 int8 times 32x8, exact.
+__device__ __forceinline__ void mma_int8(int (&c)[4], const unsigned (&a)[4],
                                          const unsigned (&b)[2]) {
 #if __CUDA_ARCH__ >= 800
   asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
                "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-               : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3])
+               : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #endif
 }
@@ -141,4 +141,44 @@ __device__ __forceinline__ unsigned round_tf32(float value) {
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(value));
 #endif
   return rounded;
+}
+
+// The lower one of two fp16 side by side.
+__device__ __forceinline__ float low_fp16(unsigned packed) {
+  float value = 0.0f;
+#if __CUDA_ARCH__ >= 800
+  asm("{ .reg .b16 low, high; mov.b32 {low, high}, %1; cvt.f32.f16 %0, low; }"
+      : "=f"(value)
+      : "r"(packed));
+#endif
+  return value;
+}
+
+// The upper one of two fp16 side by side.
+__device__ __forceinline__ float high_fp16(unsigned packed) {
+  float value = 0.0f;
+#if __CUDA_ARCH__ >= 800
+  asm("{ .reg .b16 low, high; mov.b32 {low, high}, %1; cvt.f32.f16 %0, high; }"
+      : "=f"(value)
+      : "r"(packed));
+#endif
+  return value;
+}
+
+// The lower one of two bf16 side by side.
+__device__ __forceinline__ float low_bf16(unsigned packed) {
+  float value = 0.0f;
+#if __CUDA_ARCH__ >= 800
+  asm("shl.b32 %0, %1, 16;" : "=f"(value) : "r"(packed));
+#endif
+  return value;
+}
+
+// The upper one of two bf16 side by side.
+__device__ __forceinline__ float high_bf16(unsigned packed) {
+  float value = 0.0f;
+#if __CUDA_ARCH__ >= 800
+  asm("and.b32 %0, %1, 0xffff0000;" : "=f"(value) : "r"(packed));
+#endif
+  return value;
 }

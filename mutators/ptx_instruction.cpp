@@ -19,7 +19,11 @@ constexpr PtxInstruction load(std::string_view name, std::string_view text,
   return {name, Kind::LoadMatrices, text, constraints, matrices, transposed};
 }
 
-constexpr std::array<PtxInstruction, 13> instructions{{
+constexpr PtxInstruction unpack(std::string_view name, std::string_view text, int element) {
+  return {name, Kind::Unpack, text, "=f,r", 0, false, 0, element};
+}
+
+constexpr std::array<PtxInstruction, 17> instructions{{
     load("ldmatrix_x1", "ldmatrix.sync.aligned.m8n8.x1.shared.b16{%0},[%1];", "=r,r", 1, false),
     load("ldmatrix_x1_trans", "ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16{%0},[%1];", "=r,r", 1,
          true),
@@ -47,9 +51,13 @@ constexpr std::array<PtxInstruction, 13> instructions{{
      "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32"
      "{%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};",
      "+r+r+r+r,rrrrrr", 0, false, 4},
-    {"pack_fp16", Kind::Convert, "cvt.rn.f16x2.f32%0,%1,%2;", "=r,ff"},
-    {"pack_bf16", Kind::Convert, "cvt.rn.bf16x2.f32%0,%1,%2;", "=r,ff"},
-    {"round_tf32", Kind::Convert, "cvt.rna.tf32.f32%0,%1;", "=r,f"},
+    {"pack_fp16", Kind::Pack, "cvt.rn.f16x2.f32%0,%1,%2;", "=r,ff"},
+    {"pack_bf16", Kind::Pack, "cvt.rn.bf16x2.f32%0,%1,%2;", "=r,ff"},
+    {"round_tf32", Kind::Pack, "cvt.rna.tf32.f32%0,%1;", "=r,f"},
+    unpack("low_fp16", "{.reg.b16low,high;mov.b32{low,high},%1;cvt.f32.f16%0,low;}", 0),
+    unpack("high_fp16", "{.reg.b16low,high;mov.b32{low,high},%1;cvt.f32.f16%0,high;}", 1),
+    unpack("low_bf16", "shl.b32%0,%1,16;", 0),
+    unpack("high_bf16", "and.b32%0,%1,0xffff0000;", 1),
 }};
 
 std::string without_space(std::string_view text) {

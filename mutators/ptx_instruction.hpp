@@ -16,15 +16,17 @@ struct PtxInstruction {
   enum class Kind {
     LoadMatrices,     // ldmatrix: operands are the registers, then the row's address
     MultiplyMatrices, // mma.sync: 4 sums, 4 registers of A, 2 of B
-    Convert,          // of the lane's own registers
+    Pack,             // floats of the lane's own into a register, rounded
+    Unpack,           // one of these as a float
   };
   std::string_view name; // of its leaf helper, and what the CPU runs
-  Kind kind = Kind::Convert;
+  Kind kind = Kind::Pack;
   std::string_view text;        // without white space
   std::string_view constraints; // "=r=r,r": of the outputs, then of the inputs
   int matrices = 0;             // that ldmatrix loads
   bool transposed = false;
   int elements = 0; // of A or B in a register of mma.sync
+  int element = 0;  // that is unpacked, from the low bits up
 };
 
 /// In the order in which a file declares their helpers.

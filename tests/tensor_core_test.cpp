@@ -525,6 +525,14 @@ TEST(ShortFloats, RoundToNearest) {
   const auto packed = converted("__uint_as_float(pack_bf16(0.0f, x))", helper("pack_bf16"));
   const auto low = converted("__uint_as_float(pack_bf16(x, 0.0f) << 16)", helper("pack_bf16"));
   const auto tf32 = converted("__uint_as_float(round_tf32(x))", helper("round_tf32"));
+  const auto low_fp16 =
+      converted("low_fp16(pack_fp16(x, 1.0f))", helper("pack_fp16") + helper("low_fp16"));
+  const auto high_fp16 =
+      converted("high_fp16(pack_fp16(1.0f, x))", helper("pack_fp16") + helper("high_fp16"));
+  const auto low_bf16 =
+      converted("low_bf16(pack_bf16(x, 1.0f))", helper("pack_bf16") + helper("low_bf16"));
+  const auto high_bf16 =
+      converted("high_bf16(pack_bf16(1.0f, x))", helper("pack_bf16") + helper("high_bf16"));
   for (std::size_t i = 0; i < values.size(); ++i) {
     const float x = values[i];
     const bool beyond = std::abs(x) >= 65520;
@@ -532,6 +540,10 @@ TEST(ShortFloats, RoundToNearest) {
     EXPECT_EQ(bf16[i], rounded(x, 8, -126)) << x;
     EXPECT_EQ(packed[i], bf16[i]);
     EXPECT_EQ(low[i], bf16[i]);
+    EXPECT_EQ(low_fp16[i], fp16[i]);
+    EXPECT_EQ(high_fp16[i], fp16[i]);
+    EXPECT_EQ(low_bf16[i], bf16[i]);
+    EXPECT_EQ(high_bf16[i], bf16[i]);
     EXPECT_EQ(tf32[i], rounded(x, 11, -126, std::round)) << x;
   }
 }

@@ -435,6 +435,18 @@ inline void round_tf32(unsigned& rounded, float value, int) {
   const unsigned bits = __float_as_uint(value);
   rounded = value != value ? bits : (bits + 0x1000u) & ~0x1fffu;
 }
+inline void low_fp16(float& value, unsigned packed, int) {
+  value = __half2float({static_cast<uint16_t>(packed)});
+}
+inline void high_fp16(float& value, unsigned packed, int) {
+  value = __half2float({static_cast<uint16_t>(packed >> 16)});
+}
+inline void low_bf16(float& value, unsigned packed, int) {
+  value = __uint_as_float(packed << 16);
+}
+inline void high_bf16(float& value, unsigned packed, int) {
+  value = __uint_as_float(packed & 0xffff0000u);
+}
 
 } // namespace ptx
 

@@ -222,7 +222,8 @@ private:
   Packed load_register(const Place& from);
   void store_register(const Place& to, const Packed& value);
   void assembly(const clang::GCCAsmStmt& statement);
-  std::vector<Value> converted(const clang::GCCAsmStmt& statement);
+  std::vector<Value> packed(const clang::GCCAsmStmt& statement);
+  std::vector<Value> unpacked(const clang::GCCAsmStmt& statement, std::size_t element);
   std::vector<Value> loaded_matrices(const clang::GCCAsmStmt& statement,
                                      const PtxInstruction& instruction);
   std::vector<Value> multiplied_matrices(const clang::GCCAsmStmt& statement,

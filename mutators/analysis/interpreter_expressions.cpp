@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/Attr.h>
 #include <clang/AST/ExprCXX.h>
@@ -69,6 +71,19 @@ bool is_float_or_double(clang::QualType type) {
 bool is_rounding(llvm::StringRef name) {
   return name == "__float2half_rn" || name == "__half2float" || name == "__float2bfloat16_rn" ||
          name == "__bfloat162float";
+}
+
+/// Whether a register holds one number, as far as anything gave it any.
+bool is_single(const Packed& packed, std::size_t lanes) {
+  return !packed.parts.empty() &&
+         std::all_of(packed.parts.begin() + 1, packed.parts.end(), [&](const Ring& part) {
+           for (std::size_t lane = 0; lane < lanes; ++lane) {
+             if (part.is_defined_in(lane)) {
+               return false;
+             }
+           }
+           return true;
+         });
 }
 
 bool is_fence(llvm::StringRef name) {
@@ -861,8 +876,8 @@ Value Interpreter::followed_call(const std::string& name,
   }
   if (const auto* packed = std::get_if<Packed>(&arguments[0]);
       name == "__uint_as_float" && packed) {
-    return packed->parts.size() == 1 ? Value(packed->parts[0])
-                                     : Unknown{"several numbers as one are not followed"};
+    return is_single(*packed, lanes_) ? Value(packed->parts[0])
+                                      : Unknown{"several numbers as one are not followed"};
   }
   if (name == "make_float2" || name == "make_float4") {
     return Record{arguments};

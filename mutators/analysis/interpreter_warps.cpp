@@ -128,8 +128,11 @@ void Interpreter::assembly(const clang::GCCAsmStmt& statement) {
   case PtxInstruction::Kind::MultiplyMatrices:
     results = multiplied_matrices(statement, *instruction);
     break;
-  case PtxInstruction::Kind::Convert:
-    results = converted(statement);
+  case PtxInstruction::Kind::Pack:
+    results = packed(statement);
+    break;
+  case PtxInstruction::Kind::Unpack:
+    results = unpacked(statement, static_cast<std::size_t>(instruction->element));
     break;
   }
   for (unsigned i = 0; i < statement.getNumOutputs(); ++i) {
@@ -139,17 +142,26 @@ void Interpreter::assembly(const clang::GCCAsmStmt& statement) {
 }
 
 /// Numbers side by side in a register. The first operand is the highest.
-std::vector<Value> Interpreter::converted(const clang::GCCAsmStmt& statement) {
-  Packed packed;
+std::vector<Value> Interpreter::packed(const clang::GCCAsmStmt& statement) {
+  Packed result;
   for (unsigned i = statement.getNumInputs(); i > 0; --i) {
     const Value value = rvalue(*statement.getInputExpr(i - 1));
     const auto* number = std::get_if<Ring>(&value);
     if (number == nullptr) {
       return {Unknown{"a float as bits decides here"}};
     }
-    packed.parts.push_back(*number);
+    result.parts.push_back(*number);
   }
-  return {packed};
+  return {result};
+}
+
+std::vector<Value> Interpreter::unpacked(const clang::GCCAsmStmt& statement, std::size_t element) {
+  const Value value = rvalue(*statement.getInputExpr(0));
+  const auto* from = std::get_if<Packed>(&value);
+  if (from == nullptr || from->parts.size() <= element) {
+    return {memory_ == nullptr ? Value(Opaque{}) : Value(Unknown{"a float as bits decides here"})};
+  }
+  return {from->parts[element]};
 }
 
 /// The first lanes of the warps that are here, each as a whole.
