@@ -82,22 +82,6 @@ private:
   const clang::VarDecl& variable_;
 };
 
-/// The whole sum that a summand stands in.
-const clang::Expr& sum_around(const Kernel& kernel, const clang::Expr& summand) {
-  const clang::Expr* sum = &summand;
-  while (const auto* parent = clang::dyn_cast_or_null<clang::Expr>(parent_of(kernel, *sum))) {
-    const auto* operation = dyn_cast<clang::BinaryOperator>(parent);
-    const bool adds = operation != nullptr && operation->getOpcode() == clang::BO_Add;
-    const bool takes_from = operation != nullptr && operation->getOpcode() == clang::BO_Sub &&
-                            operation->getLHS() == sum;
-    if (!adds && !takes_from && !clang::isa<clang::ParenExpr, clang::ImplicitCastExpr>(parent)) {
-      break;
-    }
-    sum = parent;
-  }
-  return *sum;
-}
-
 void add_summands(const clang::Expr& sum, std::vector<const clang::Expr*>& summands) {
   const clang::Expr& inner = *sum.IgnoreParenImpCasts();
   const auto* operation = dyn_cast<clang::BinaryOperator>(&inner);

@@ -31,6 +31,7 @@
 
 #include "mutators/analysis/accesses.hpp"
 #include "mutators/analysis/expressions.hpp"
+#include "mutators/analysis/loop_nest.hpp"
 #include "mutators/analysis/loops.hpp"
 #include "mutators/mutator.hpp"
 #include "mutators/names.hpp"
@@ -45,51 +46,11 @@ using clang::isa;
 
 constexpr std::int64_t max_elements = 32;
 
-/// for (...) for (...) straight code, with the pragmas before each loop.
-struct Nest {
-  const clang::Stmt* statement = nullptr; // the outermost loop, with its pragmas
-  std::vector<CountedLoop> loops;         // outermost first; every trip count is constant
-  const clang::Stmt* code = nullptr;      // the innermost body
-};
-
 /// Reads of one element of shared memory, for each step of the loops that its indices mention.
 struct Fragment {
   std::vector<const clang::Expr*> reads;
   std::vector<const CountedLoop*> loops;
 };
-
-const clang::Stmt* bare(const clang::Stmt* statement) {
-  const auto* attributed = dyn_cast<clang::AttributedStmt>(statement);
-  return attributed == nullptr ? statement : attributed->getSubStmt();
-}
-
-/// The only statement in braces, or the statement itself.
-const clang::Stmt* only_statement(const clang::Stmt* body) {
-  const auto* braces = dyn_cast<clang::CompoundStmt>(body);
-  return braces != nullptr && braces->size() == 1 ? braces->body_front() : body;
-}
-
-bool is_straight(const clang::Stmt* statement) {
-  if (const auto* braces = dyn_cast<clang::CompoundStmt>(statement)) {
-    return std::ranges::all_of(braces->body(), is_straight);
-  }
-  return isa<clang::Expr, clang::DeclStmt>(statement);
-}
-
-std::optional<Nest> nest_at(const Kernel& kernel, const clang::Stmt* statement) {
-  Nest nest{.statement = statement, .loops = {}, .code = statement};
-  while (const auto* loop = dyn_cast<clang::ForStmt>(bare(nest.code))) {
-    const auto counted = counted_loop(kernel, *loop);
-    const bool from_zero = counted && constant_value(kernel, *counted->start) == 0 &&
-                           counted->step_value == 1 && trip_count(kernel, *counted);
-    if (!from_zero) {
-      return std::nullopt;
-    }
-    nest.loops.push_back(*counted);
-    nest.code = only_statement(loop->getBody());
-  }
-  return !nest.loops.empty() && is_straight(nest.code) ? std::optional(nest) : std::nullopt;
-}
 
 /// Whether code writes registers only.
 bool computes_in_registers(const Accesses& accesses) {
@@ -132,7 +93,7 @@ void add_variables(const clang::Stmt* statement, std::set<const clang::VarDecl*>
 /// One loop's rewrite.
 class FragmentLoading {
 public:
-  FragmentLoading(const Kernel& kernel, const DeviceLoop& loop, const Nest& nest)
+  FragmentLoading(const Kernel& kernel, const DeviceLoop& loop, const LoopNest& nest)
       : kernel_(kernel), loop_(loop), nest_(nest), names_(kernel) {}
 
   /// nullopt where there is nothing to gain, something cannot be proved, or a macro is in the way.
@@ -230,7 +191,7 @@ private:
 
   /// Puts the loads before the nest and the pragmas on it.
   void insert(const std::string& loads) {
-    const auto loop = span_of(kernel_, *bare(nest_.statement));
+    const auto loop = span_of(kernel_, *without_pragmas(nest_.statement));
     const auto begin = begin_of(kernel_, *nest_.statement);
     editable_ = editable_ && loop && begin;
     if (!editable_) {
@@ -252,7 +213,7 @@ private:
 
   const Kernel& kernel_;
   const DeviceLoop& loop_;
-  const Nest& nest_;
+  const LoopNest& nest_;
   Names names_;
   std::vector<Fragment> fragments_;
   std::vector<Edit> edits_;
@@ -260,7 +221,7 @@ private:
 };
 
 /// The one nest in the loop's body that reads shared memory.
-std::optional<Nest> nest_in(const Kernel& kernel, const DeviceLoop& loop) {
+std::optional<LoopNest> nest_in(const Kernel& kernel, const DeviceLoop& loop) {
   const clang::Stmt* body = loop.counted.loop->getBody();
   std::vector<const clang::Stmt*> statements{body};
   if (const auto* braces = dyn_cast<clang::CompoundStmt>(body)) {
@@ -271,7 +232,7 @@ std::optional<Nest> nest_in(const Kernel& kernel, const DeviceLoop& loop) {
       return access.memory.space == Space::Shared;
     });
   });
-  return statements.size() == 1 ? nest_at(kernel, statements.front()) : std::nullopt;
+  return statements.size() == 1 ? loop_nest(kernel, statements.front()) : std::nullopt;
 }
 
 class LoadFragments : public Mutator {

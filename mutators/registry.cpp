@@ -22,6 +22,7 @@ const std::vector<const Mutator*>& mutators() {
       &relayout_matrix(),
       &peel_edges(),
       &rasterise_blocks(),
+      &tensorise(),
       // end of mutators
       // clang-format on
   };

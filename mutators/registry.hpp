@@ -20,6 +20,7 @@ const Mutator& pipeline_copies();
 const Mutator& relayout_matrix();
 const Mutator& peel_edges();
 const Mutator& rasterise_blocks();
+const Mutator& tensorise();
 // end of mutators
 
 } // namespace evo

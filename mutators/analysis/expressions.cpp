@@ -46,4 +46,19 @@ const clang::Stmt* parent_of(const Kernel& kernel, const clang::Stmt& node) {
   return parents.empty() ? nullptr : parents[0].get<clang::Stmt>();
 }
 
+const clang::Expr& sum_around(const Kernel& kernel, const clang::Expr& summand) {
+  const clang::Expr* sum = &summand;
+  while (const auto* parent = clang::dyn_cast_or_null<clang::Expr>(parent_of(kernel, *sum))) {
+    const auto* operation = clang::dyn_cast<clang::BinaryOperator>(parent);
+    const bool adds = operation != nullptr && operation->getOpcode() == clang::BO_Add;
+    const bool takes_from = operation != nullptr && operation->getOpcode() == clang::BO_Sub &&
+                            operation->getLHS() == sum;
+    if (!adds && !takes_from && !clang::isa<clang::ParenExpr, clang::ImplicitCastExpr>(parent)) {
+      break;
+    }
+    sum = parent;
+  }
+  return *sum;
+}
+
 } // namespace evo

@@ -28,4 +28,7 @@ bool contains(const clang::Stmt& outer, const clang::Stmt& inner);
 /// The statement or expression right around `node`; nullptr around a function's body.
 const clang::Stmt* parent_of(const Kernel& kernel, const clang::Stmt& node);
 
+/// The whole sum that a summand stands in.
+const clang::Expr& sum_around(const Kernel& kernel, const clang::Expr& summand);
+
 } // namespace evo
