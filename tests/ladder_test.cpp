@@ -70,9 +70,10 @@ bool is_sequential(const Genome& genome, int d) {
 }
 
 /// What docs/trails/<ladder>_<seed>.trail leads to.
-Genome recorded(const std::string& ladder, const std::string& name) {
+Genome recorded(const std::string& ladder, const std::string& name,
+                const Target& target = default_target()) {
   const auto trail = load_trail(in_repository("docs/trails") / (ladder + '_' + name + ".trail"));
-  const auto result = replay(lora_seed(name), trail, {mutators(), default_target()});
+  const auto result = replay(lora_seed(name), trail, {mutators(), target});
   const auto* failure = std::get_if<ReplayFailure>(&result);
   if (failure != nullptr) {
     throw std::runtime_error(to_string(trail[failure->gene]) + " does not apply");
@@ -93,15 +94,23 @@ TEST(Ladder, OrderedFfmaIsSequential) {
 }
 
 void expect_seed_values(const std::string& ladder, const std::string& name,
-                        const std::vector<int>& sizes) {
-  const Genome genome = recorded(ladder, name);
+                        const std::vector<int>& sizes, const Target& target = default_target()) {
+  const Genome genome = recorded(ladder, name, target);
   EXPECT_FALSE(genome.keeps_order);
-  EXPECT_EQ(cpu_difference_at(lora(), lora_seed(name).source, genome.source, sizes, false), "");
+  EXPECT_EQ(cpu_difference_at(lora(), lora_seed(name).source, genome.source, sizes, false, target),
+            "");
 }
 
 TEST(Ladder, FoldedFfmaComputesWhatTheSeedsDo) {
   expect_seed_values("ffma", "tiled", {131, 256});
   expect_seed_values("ffma", "naive", {131});
+}
+
+TEST(Ladder, TensorCoresComputeWhatTheSeedsDo) {
+  const Target h200 = Target::find("sm_90").value();
+  expect_seed_values("tensor_fp16x3", "tiled", {131, 256}, h200);
+  expect_seed_values("tensor_bf16x3", "tiled", {131}, h200);
+  expect_seed_values("tensor_fp16x3", "naive", {131}, h200);
 }
 
 } // namespace
