@@ -5,6 +5,7 @@
 #include <clang/AST/ExprCXX.h>
 
 #include "mutators/analysis/accesses.hpp"
+#include "mutators/analysis/hinted_access.hpp"
 
 namespace evo {
 namespace {
@@ -36,14 +37,20 @@ bool is_global(const clang::Expr& place) {
   return memory_of(place).space == Space::Global;
 }
 
+/// The place that is read, whatever the caches are told.
+const clang::Expr* without_hint(const clang::Expr* value) {
+  const auto load = hinted_load(value);
+  return load ? load->place : value;
+}
+
 std::optional<CopiedElement> copied_element(const clang::Expr* value) {
   value = value->IgnoreParenImpCasts();
-  CopiedElement element{.read = value};
+  CopiedElement element{.read = without_hint(value)};
   if (const auto* choice = dyn_cast<clang::ConditionalOperator>(value)) {
     if (!is_zero(choice->getFalseExpr())) {
       return std::nullopt;
     }
-    element = {choice->getCond(), choice->getTrueExpr()->IgnoreParenImpCasts()};
+    element = {choice->getCond(), without_hint(choice->getTrueExpr()->IgnoreParenImpCasts())};
   }
   const bool copies = clang::isa<clang::ArraySubscriptExpr>(element.read) &&
                       element.read->getType()->isSpecificBuiltinType(clang::BuiltinType::Float) &&
@@ -53,10 +60,15 @@ std::optional<CopiedElement> copied_element(const clang::Expr* value) {
 
 /// The pointer in *reinterpret_cast<const float4 *>(pointer), to global memory.
 const clang::Expr* group_of(const clang::Expr* value) {
+  const auto load = hinted_load(value);
   const auto* place = dyn_cast<clang::UnaryOperator>(value);
-  const auto* cast = place == nullptr || place->getOpcode() != clang::UO_Deref
+  const clang::Expr* vector = load ? load->place
+                              : place != nullptr && place->getOpcode() == clang::UO_Deref
+                                  ? place->getSubExpr()
+                                  : nullptr;
+  const auto* cast = vector == nullptr
                          ? nullptr
-                         : dyn_cast<clang::ExplicitCastExpr>(place->getSubExpr()->IgnoreParens());
+                         : dyn_cast<clang::ExplicitCastExpr>(vector->IgnoreParenImpCasts());
   const clang::Expr* pointer =
       cast == nullptr ? nullptr : cast->getSubExpr()->IgnoreParenImpCasts();
   return pointer != nullptr && pointer->getType()->isPointerType() &&

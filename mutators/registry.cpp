@@ -23,6 +23,7 @@ const std::vector<const Mutator*>& mutators() {
       &peel_edges(),
       &rasterise_blocks(),
       &tensorise(),
+      &cache_hints(),
       // end of mutators
       // clang-format on
   };

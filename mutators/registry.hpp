@@ -21,6 +21,7 @@ const Mutator& relayout_matrix();
 const Mutator& peel_edges();
 const Mutator& rasterise_blocks();
 const Mutator& tensorise();
+const Mutator& cache_hints();
 // end of mutators
 
 } // namespace evo

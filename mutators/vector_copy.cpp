@@ -137,7 +137,11 @@ private:
   bool reads_other_memory() const;
   std::string one_by_one(const std::string& name);
   std::string group_value();
-  std::string wide(const clang::ArraySubscriptExpr& place, bool is_const);
+  std::string wide_load();
+  std::string wide(const clang::ArraySubscriptExpr& place);
+  std::string pointer_to(const clang::ArraySubscriptExpr& place, bool is_const);
+  std::string stored(const std::string& place, const std::string& pointer,
+                     const std::string& value);
   std::string in_conditions(const std::string& code);
 
   bool is_consecutive(const clang::ArraySubscriptExpr& place);
@@ -235,6 +239,9 @@ std::string VectorCopy::at(const clang::Stmt& code, int element) {
   std::vector<Edit> ahead;
   for (const clang::DeclRefExpr* use :
        element == 0 ? std::vector<const clang::DeclRefExpr*>{} : uses_in(code)) {
+    if (copy_.hinted_load != nullptr && use->getDecl() == copy_.hinted_load->getDirectCallee()) {
+      continue;
+    }
     const auto progression =
         use->getType()->isIntegerType() ? view_.of(*use) : std::optional(Progression{});
     const auto* variable = dyn_cast<clang::VarDecl>(use->getDecl());
@@ -282,9 +289,29 @@ bool VectorCopy::is_consecutive(const clang::ArraySubscriptExpr& place) {
   return element && element->slope == 1;
 }
 
-std::string VectorCopy::wide(const clang::ArraySubscriptExpr& place, bool is_const) {
-  return "*reinterpret_cast<" + std::string(is_const ? "const " : "") + vector_ + " *>(&" +
+/// With the hint that the copy's load has, if any.
+std::string VectorCopy::wide_load() {
+  const std::string pointer = pointer_to(*copy_.read, true);
+  return copy_.hinted_load == nullptr
+             ? "*" + pointer
+             : copy_.hinted_load->getDirectCallee()->getNameAsString() + "(" + pointer + ")";
+}
+
+std::string VectorCopy::wide(const clang::ArraySubscriptExpr& place) {
+  return "*" + pointer_to(place, false);
+}
+
+std::string VectorCopy::pointer_to(const clang::ArraySubscriptExpr& place, bool is_const) {
+  return "reinterpret_cast<" + std::string(is_const ? "const " : "") + vector_ + " *>(&" +
          text(place) + ")";
+}
+
+/// With the hint that the copy's store has, if any.
+std::string VectorCopy::stored(const std::string& place, const std::string& pointer,
+                               const std::string& value) {
+  return copy_.hinted_store == nullptr ? place + " = " + value + ";\n"
+                                       : copy_.hinted_store->getDirectCallee()->getNameAsString() +
+                                             "(" + pointer + ", " + value + ");\n";
 }
 
 std::string VectorCopy::is_aligned(const clang::ArraySubscriptExpr& place) {
@@ -315,7 +342,7 @@ std::string VectorCopy::group_value() {
   for (const std::string& condition : conditions) {
     whole += (whole.empty() ? "" : " && ") + condition;
   }
-  const std::string load = wide(*copy_.read, true);
+  const std::string load = wide_load();
   return whole.empty() ? load : whole + " ? " + load + " : " + single;
 }
 
@@ -348,7 +375,7 @@ std::string VectorCopy::to_shared() {
     return refuse();
   }
   if (is_consecutive(*copy_.place) && is_wide_in_shared(*copy_.place)) {
-    return wide(*copy_.place, false) + " = " + group_value() + ";\n";
+    return wide(*copy_.place) + " = " + group_value() + ";\n";
   }
   if (dealt_) { // the other half gains
     std::string result;
@@ -385,11 +412,13 @@ std::string VectorCopy::to_global() {
     for (const clang::Expr* condition : copy_.conditions) {
       single += "if (" + at(*condition, element) + ") ";
     }
-    single += "{\n" + at(*copy_.place, element) + " = " + value + ";\n}\n";
+    const std::string place = at(*copy_.place, element);
+    single += "{\n" + stored(place, "&" + place, value) + "}\n";
   }
   group = computes ? "make_" + vector_ + "(" + group + ")" : group_value();
-  return "if (" + whole + is_aligned(*copy_.place) + ") {\n" + wide(*copy_.place, false) + " = " +
-         group + ";\n} else {\n" + single + "}\n";
+  return "if (" + whole + is_aligned(*copy_.place) + ") {\n" +
+         stored(wide(*copy_.place), pointer_to(*copy_.place, false), group) + "} else {\n" +
+         single + "}\n";
 }
 
 /// Puts a loop before this one that computes all values into an array, whose name it returns: what
@@ -399,16 +428,21 @@ std::string VectorCopy::compute_first() {
   const auto begin = begin_of(kernel_, loop);
   const auto span = span_of(kernel_, *loop.counted.loop);
   const auto place = span_of(kernel_, copy_.place->getSourceRange());
-  if (!begin || !span || !place || !stands_in_braces() || !reads_other_memory() ||
-      constant_value(kernel_, *loop.counted.start) != 0) {
+  const auto value = span_of(kernel_, copy_.value->getSourceRange());
+  const auto hinted = copy_.hinted_store == nullptr
+                          ? std::optional(Span{})
+                          : span_of(kernel_, copy_.hinted_store->getSourceRange());
+  if (!begin || !span || !place || !value || !hinted || !stands_in_braces() ||
+      !reads_other_memory() || constant_value(kernel_, *loop.counted.start) != 0) {
     return refuse();
   }
   const std::string values = names_.fresh(copy_.to.variable->getNameAsString() + "_values");
-  const std::string slot = values + "[" + counter() + "]";
+  const Span store = copy_.hinted_store == nullptr ? Span{place->begin, value->end} : *hinted;
+  const std::string kept = values + "[" + counter() + "] = " + render(kernel_, *value);
   edits_.push_back(
       {*begin, 0,
        "float " + values + "[" + text(*loop.counted.limit) + "];\n" +
-           render(kernel_, {*begin, span->end}, {{place->begin, place->length(), slot}}) + "\n"});
+           render(kernel_, {*begin, span->end}, {{store.begin, store.length(), kept}}) + "\n"});
   return values;
 }
 

@@ -90,7 +90,8 @@ const Change computed[] = {
     {"what is out of range is not zero", {{x_value, "X[(k0 + k) * d + block_col + col] : 1.0f;"}}},
     {"what is out of range is a negative zero",
      {{x_value, "X[(k0 + k) * d + block_col + col] : -0.0f;"}}},
-    {"it is read by a function", {{x_value, "__ldg(&X[(k0 + k) * d + block_col + col]) : 0.0f;"}}},
+    {"it goes through a function",
+     {{x_value, "fmaf(X[(k0 + k) * d + block_col + col], 1.0f, 0.0f) : 0.0f;"}}},
 };
 
 INSTANTIATE_TEST_SUITE_P(PipelineCopies, ThroughRegisters, testing::ValuesIn(computed));

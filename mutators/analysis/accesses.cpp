@@ -13,6 +13,7 @@
 #include <clang/Basic/SourceManager.h>
 
 #include "mutators/analysis/async_copies.hpp"
+#include "mutators/analysis/hinted_access.hpp"
 #include "mutators/ptx_instruction.hpp"
 
 namespace evo {
@@ -324,6 +325,13 @@ void Collector::visit_call(const clang::CallExpr* call) {
   }
   if (async_copy(call) != nullptr) {
     return visit_copy(call);
+  }
+  if (const auto load = hinted_load(call)) {
+    return touch(load->place, true, false);
+  }
+  if (const auto store = hinted_store(call)) {
+    const Memory source = visit_value(store->value);
+    return touch(store->place, false, true, call, source);
   }
   if (const clang::FunctionDecl* definition = callee->getDefinition()) {
     if (std::ranges::count(calls_, definition) != 0) {

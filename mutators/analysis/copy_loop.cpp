@@ -8,6 +8,8 @@
 #include <clang/AST/Expr.h>
 #include <clang/AST/Stmt.h>
 
+#include "mutators/analysis/hinted_access.hpp"
+
 namespace evo {
 namespace {
 
@@ -73,6 +75,12 @@ bool take(const clang::Stmt* statement, CopyLoop& copy) {
     return copy.computation.empty() && branch->getElse() == nullptr && !branch->hasInitStorage() &&
            !branch->hasVarStorage() && !branch->isConstexpr() && take(branch->getThen(), copy);
   }
+  if (const auto store = hinted_store(statement)) {
+    copy.hinted_store = store->call;
+    copy.place = dyn_cast<clang::ArraySubscriptExpr>(store->place);
+    copy.value = store->value;
+    return copy.place != nullptr && is_float(copy.place->getType());
+  }
   const auto* assignment = dyn_cast<clang::BinaryOperator>(statement);
   if (assignment == nullptr || assignment->getOpcode() != clang::BO_Assign) {
     return false;
@@ -84,6 +92,10 @@ bool take(const clang::Stmt* statement, CopyLoop& copy) {
 
 /// The element that an expression reads, or nullptr.
 const clang::ArraySubscriptExpr* element_read(const clang::Expr* expr) {
+  if (const auto load = hinted_load(expr)) {
+    const auto* element = dyn_cast<clang::ArraySubscriptExpr>(load->place);
+    return element != nullptr && is_float(element->getType()) ? element : nullptr;
+  }
   const auto* cast = dyn_cast<clang::ImplicitCastExpr>(expr->IgnoreParens());
   const auto* element =
       cast == nullptr || cast->getCastKind() != clang::CK_LValueToRValue
@@ -92,13 +104,20 @@ const clang::ArraySubscriptExpr* element_read(const clang::Expr* expr) {
   return element != nullptr && is_float(element->getType()) ? element : nullptr;
 }
 
+const clang::CallExpr* hinted_call(const clang::Expr* expr) {
+  const auto load = hinted_load(expr);
+  return load ? load->call : nullptr;
+}
+
 /// A choice between two elements is an lvalue itself; one with a constant is not.
 void take_value(CopyLoop& copy) {
   copy.read = element_read(copy.value);
+  copy.hinted_load = hinted_call(copy.value);
   const auto* choice = dyn_cast<clang::ConditionalOperator>(copy.value->IgnoreParens());
   if (choice != nullptr && is_float(choice->getType())) {
     copy.guard = choice->getCond();
     copy.read = element_read(choice->getTrueExpr());
+    copy.hinted_load = hinted_call(choice->getTrueExpr());
     copy.otherwise = choice->getFalseExpr();
   }
 }

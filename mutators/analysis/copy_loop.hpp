@@ -11,6 +11,7 @@
 
 namespace clang {
 class ArraySubscriptExpr;
+class CallExpr;
 class DeclStmt;
 class Expr;
 class Stmt;
@@ -28,6 +29,7 @@ struct CopyLoop {
   std::vector<const clang::Stmt*> computation; // what only the value needs
   const clang::ArraySubscriptExpr* place = nullptr;
   const clang::Expr* value = nullptr;
+  const clang::CallExpr* hinted_store = nullptr; // __stcs(&place, value) instead of place = value
   Memory to;
   Memory from; // the farthest memory that the value is read from
 
@@ -35,6 +37,7 @@ struct CopyLoop {
   /// something else.
   const clang::Expr* guard = nullptr;
   const clang::ArraySubscriptExpr* read = nullptr;
+  const clang::CallExpr* hinted_load = nullptr; // __ldg(&read) instead of read
   const clang::Expr* otherwise = nullptr;
 };
 

@@ -10,6 +10,7 @@
 #include <clang/AST/RecursiveASTVisitor.h>
 
 #include "mutators/analysis/expressions.hpp"
+#include "mutators/analysis/hinted_access.hpp"
 
 namespace evo {
 namespace {
@@ -169,11 +170,24 @@ private:
 
   bool add_read(const clang::ArraySubscriptExpr& element, const ElementIndex& index) {
     const auto* cast = dyn_cast<clang::ImplicitCastExpr>(parent_of(kernel_, element));
-    if (cast == nullptr || cast->getCastKind() != clang::CK_LValueToRValue) {
+    const bool loads = cast != nullptr && cast->getCastKind() == clang::CK_LValueToRValue;
+    if (!loads && !loads_with_hint(element)) {
       return false;
     }
     accesses.reads.push_back({&element, index});
     return true;
+  }
+
+  /// __ldg(&element).
+  bool loads_with_hint(const clang::ArraySubscriptExpr& element) const {
+    const clang::Stmt* around = parent_of(kernel_, element);
+    while (around != nullptr &&
+           isa<clang::UnaryOperator, clang::ImplicitCastExpr, clang::ParenExpr>(around)) {
+      around = parent_of(kernel_, *around);
+    }
+    const auto* call = clang::dyn_cast_or_null<clang::CallExpr>(around);
+    const auto load = call == nullptr ? std::nullopt : hinted_load(call);
+    return load && load->place == &element;
   }
 
   bool add_store(const clang::ArraySubscriptExpr& element, const ElementIndex& index) {

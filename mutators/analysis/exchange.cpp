@@ -15,6 +15,7 @@
 #include "mutators/analysis/counted_loop.hpp"
 #include "mutators/analysis/evaluator.hpp"
 #include "mutators/analysis/expressions.hpp"
+#include "mutators/analysis/hinted_access.hpp"
 
 namespace evo {
 namespace {
@@ -233,10 +234,12 @@ bool Uniformity::holds(const clang::Stmt& expression) {
     const auto* variable = dyn_cast<clang::VarDecl>(reference->getDecl());
     return variable != nullptr && holds(*variable);
   }
-  return !isa<clang::CallExpr>(expression) &&
-         std::ranges::all_of(expression.children(), [&](const clang::Stmt* child) {
-           return child == nullptr || holds(*child);
-         });
+  if (const auto* call = dyn_cast<clang::CallExpr>(&expression)) {
+    return hinted_load(call).has_value() && holds(*call->getArg(0));
+  }
+  return std::ranges::all_of(expression.children(), [&](const clang::Stmt* child) {
+    return child == nullptr || holds(*child);
+  });
 }
 
 bool Uniformity::holds(const clang::VarDecl& variable) {

@@ -909,7 +909,12 @@ Value Interpreter::call_bodiless(const clang::FunctionDecl& function,
     return load({nullptr, -1, place(arguments[0], expression)}, expression);
   }
   if (is_store(name)) {
-    store({nullptr, -1, place(arguments[0], expression)}, arguments[1], expression);
+    const Place& to = place(arguments[0], expression);
+    touch(to, true, expression);
+    if (memory_ != nullptr) {
+      store_followed(to, expression.getArg(0)->getType()->getPointeeType(), arguments[1],
+                     expression);
+    }
     return Opaque{};
   }
   if ((name == "min" || name == "max") && is_integer(type)) {
