@@ -71,6 +71,7 @@ struct CommandLine {
   SelftestOptions selftest;
   BenchOptions bench;
   int candidates = 300;
+  bool as_export = false;
   bool leave_one_out = false;
   std::function<int()> command;
 };
@@ -97,11 +98,14 @@ void add_subcommands(CLI::App& app, CommandLine& line) {
   apply->add_option("FILE", line.file, "A kernel")->required();
   apply->add_option("MUTATOR", line.mutator, "Its name")->required();
   apply->add_option("LABEL", line.label, "The rewrite's label, as propose prints it")->required();
-  CLI::App* replay = add("replay", "Print a seed after a trail of rewrites",
-                         [&] { return replay_command(options, line.file, line.label); });
+  CLI::App* replay = add("replay", "Print a seed after a trail of rewrites", [&] {
+    return replay_command(options, line.file, line.label, line.as_export);
+  });
   replay->add_option("SEED", line.file, "A kernel")->required();
   replay->add_option("TRAIL", line.label, "A file with a line \"mutator: label\" per rewrite")
       ->required();
+  replay->add_flag("--as-export", line.as_export,
+                   "Print the file that PyTorch loads, which nobody has judged");
   CLI::App* climb =
       add("climb", "Print what each rewrite of a trail is worth, a Markdown table",
           [&] { return climb_command(options, line.file, line.label, line.leave_one_out); });

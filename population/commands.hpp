@@ -19,9 +19,9 @@ int propose_command(const Options& options, const std::filesystem::path& file);
 int apply_command(const Options& options, const std::filesystem::path& file,
                   const std::string& mutator, const std::string& label);
 /// `trail`: a file with a line "mutator: label" per gene; a gain before it, as summaries print, and
-/// lines that are empty or begin with # are skipped.
+/// lines that are empty or begin with # are skipped. `as_export`: with the PyTorch binding.
 int replay_command(const Options& options, const std::filesystem::path& seed,
-                   const std::filesystem::path& trail);
+                   const std::filesystem::path& trail, bool as_export);
 
 /// What each rewrite of the trail is worth, as a table: on the way up from the seed, or when it
 /// alone is left out.

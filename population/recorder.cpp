@@ -7,18 +7,25 @@
 
 namespace evo {
 
-Provenance provenance(const Individual& individual, const BackendInfo& backend,
-                      std::uint64_t run_seed) {
+Provenance unjudged(const Genome& genome) {
   Provenance result;
-  result.id = individual.genome.id;
-  result.seed_file = individual.genome.seed;
-  for (const Gene& gene : individual.genome.trail) {
+  result.id = genome.id;
+  result.seed_file = genome.seed;
+  for (const Gene& gene : genome.trail) {
     result.trail.push_back(to_string(gene));
   }
+  result.judged = false;
+  return result;
+}
+
+Provenance provenance(const Individual& individual, const BackendInfo& backend,
+                      std::uint64_t run_seed) {
+  Provenance result = unjudged(individual.genome);
   result.run_seed = run_seed;
   result.card = backend.card;
   result.toolkit = backend.toolkit;
   result.fitness = individual.fitness;
+  result.judged = true;
   return result;
 }
 

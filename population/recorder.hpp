@@ -13,6 +13,9 @@
 
 namespace evo {
 
+/// The provenance of an export of what nobody has judged.
+Provenance unjudged(const Genome& genome);
+
 /// The provenance of an individual's export.
 Provenance provenance(const Individual& individual, const BackendInfo& backend,
                       std::uint64_t run_seed);

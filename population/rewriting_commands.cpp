@@ -5,9 +5,11 @@
 
 #include <fmt/core.h>
 
+#include "fitness/export.hpp"
 #include "fitness/problem.hpp"
 #include "population/commands.hpp"
 #include "population/genome.hpp"
+#include "population/recorder.hpp"
 #include "population/trail_file.hpp"
 
 namespace evo {
@@ -69,7 +71,7 @@ int apply_command(const Options& options, const std::filesystem::path& file,
 }
 
 int replay_command(const Options& options, const std::filesystem::path& seed,
-                   const std::filesystem::path& trail) {
+                   const std::filesystem::path& trail, bool as_export) {
   const Dialect words = dialect(options);
   const Genome genome = load_genome(seed, words.target);
   const std::vector<Gene> genes = load_trail(trail);
@@ -79,7 +81,9 @@ int replay_command(const Options& options, const std::filesystem::path& seed,
                trail.string(), to_string(genes[failure->gene]));
     return 1;
   }
-  fmt::print("{}", std::get<Genome>(result).source);
+  const Genome& end = std::get<Genome>(result);
+  fmt::print("{}", as_export ? export_text(load_problem(options), end.source, unjudged(end))
+                             : end.source);
   return 0;
 }
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "fitness/export.hpp"
 #include "fitness/process.hpp"
 #include "population/files.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -172,6 +173,18 @@ TEST(Apply, OfARewriteThatIsNotProposedFails) {
   const ProcessResult result = evo({"apply", tiled, "unroll_loop", "no such label"});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.output, HasSubstr("evo propose lists what it does"));
+}
+
+TEST(Replay, PrintsAnExportThatSaysItIsNotJudged) {
+  const TemporaryFolder folder;
+  const std::string gene = first_proposal();
+  write_text(folder.path() / "trail", gene + "\n");
+  const std::string kernel = evo({"replay", tiled, "trail"}, folder.path()).output;
+  const std::string file = evo({"replay", tiled, "trail", "--as-export"}, folder.path()).output;
+  EXPECT_EQ(exported_kernel(file), kernel);
+  EXPECT_THAT(file, HasSubstr("// Not judged yet."));
+  EXPECT_THAT(file, HasSubstr(gene));
+  EXPECT_THAT(file, HasSubstr("PYBIND11_MODULE"));
 }
 
 TEST(Replay, NamesTheGeneThatDoesNotApply) {
