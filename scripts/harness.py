@@ -12,7 +12,6 @@ when any size is wrong.
 
 import argparse
 import json
-import os
 import pathlib
 import statistics
 import sys
@@ -45,17 +44,18 @@ def parse_arguments():
     return parser.parse_args()
 
 
-def compile_extension(file):
+def compile_extension(file, name="optimized_lora_ext"):
     """forward() of the file. The build folder is private: a killed load leaves a lock, on which
-    the next load from a shared folder would wait for ever."""
+    the next load from a shared folder would wait for ever. Files that are compiled at the same time
+    need names of their own."""
     from torch.utils import cpp_extension
 
     with tempfile.TemporaryDirectory() as folder:
-        os.environ["TORCH_EXTENSIONS_DIR"] = folder
         module = cpp_extension.load(
-            name="optimized_lora_ext",
+            name=name,
             sources=[str(file.resolve())],
             extra_cuda_cflags=["-O3"],
+            build_directory=folder,
             with_cuda=True,
         )
         return module.forward
