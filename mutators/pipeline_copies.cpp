@@ -3,17 +3,17 @@
 //
 //   before                            after "gemm/k0 stages 3 async"
 //   for (k0 = 0; k0 < d; k0 += K) {   for (stage = 0; stage < stages - 1; ++stage) {   // prologue
-//     load tile into shared memory      copy tile stage * K into `stage`
+//     load tile into shared memory      if there is a tile stage * K, copy it into `stage`
 //     barrier                           commit
 //     compute                         }
 //     barrier                         for (k0 = 0; k0 < d; k0 += K) {
 //   }                                   wait for all groups of copies but stages - 2
 //                                       barrier
-//                                       copy tile k0 + (stages - 1) * K into the stage freed last
+//                                       if there is a tile k0 + (stages - 1) * K,
+//                                         copy it into the stage freed last
 //                                       commit
 //                                       compute on `stage`
 //                                     }
-//                                     wait for all groups
 //
 // An element becomes a copy of 4 bytes, which fills with zeros what is out of range; a vector one
 // of 16 (or 8) where it is loaded at once, with copies of 4 beside it for where it is not. The
@@ -25,8 +25,7 @@
 //
 // Precondition: as for double_buffer, and the loads of what is asynchronous only copy
 // (copy_source.hpp). The blocks at the corners of a small problem must then read what they read
-// before, without a race or an access to what has not arrived; where tiles beyond the last one
-// would be read, a condition keeps them out.
+// before, without a race or an access to what has not arrived.
 //
 // Expected gain: global memory's latency hides behind several tiles' computation, one barrier of
 // two goes, and so do the registers and the stores of a tile in flight; for as many times the
@@ -40,7 +39,6 @@
 #include <clang/AST/Decl.h>
 #include <clang/AST/Expr.h>
 
-#include "mutators/analysis/first_iteration.hpp"
 #include "mutators/analysis/footprint.hpp"
 #include "mutators/analysis/launches.hpp"
 #include "mutators/analysis/loops.hpp"
@@ -60,12 +58,11 @@ constexpr std::array trial_sizes{67, 80}; // an odd one, and one of whole, align
 /// One loop's rewrite: everything known, nothing refused, text printed.
 class Pipelining {
 public:
-  /// The tiles `in_registers` wait there, the others are copied. `to_limit`: tiles beyond the
-  /// loop's limit are not loaded. Otherwise the loads' own guards keep out of them.
+  /// The tiles `in_registers` wait there, the others are copied.
   Pipelining(const Kernel& kernel, const Stages& stages, const SingleBuffered& before,
-             const std::vector<Memory>& in_registers, bool to_limit)
+             const std::vector<Memory>& in_registers)
       : kernel_(kernel), stages_(stages), before_(before), in_registers_(in_registers),
-        to_limit_(to_limit), staged_(kernel, stages, before) {}
+        staged_(kernel, stages, before) {}
 
   /// nullopt where a text cannot be edited, a load does more than the copying it should do, or a
   /// tile has other uses.
@@ -75,7 +72,7 @@ private:
   std::string is_within_limit(const std::string& counter) {
     return counter + " < " + staged_.operand(before_.loop.limit, Binding::Sum);
   }
-  std::string within_limit(const std::string& text, const std::string& counter);
+  std::string if_within_limit(const std::vector<std::string>& loads, const std::string& counter);
   std::string prologue(const AsyncLoads& loads);
   std::string loop(const AsyncLoads& loads, const std::string& compute);
 
@@ -83,16 +80,20 @@ private:
   const Stages& stages_;
   const SingleBuffered& before_;
   const std::vector<Memory>& in_registers_;
-  const bool to_limit_;
   BufferedLoop staged_;
 };
 
-/// Loads that leave tiles beyond the last one alone, in a scope of their own.
-std::string Pipelining::within_limit(const std::string& text, const std::string& counter) {
-  if (text.empty() || !to_limit_) {
-    return in_braces(text, !text.empty() && defines_variables(before_.load));
+/// Loads that leave tiles beyond the last one alone, each in a scope of its own. Their own guards
+/// might do as well, but one branch around them all keeps the compiler from scattering them among
+/// the computation, whose order of registers then suffers.
+std::string Pipelining::if_within_limit(const std::vector<std::string>& loads,
+                                        const std::string& counter) {
+  const bool scoped = loads.size() > 1 && defines_variables(before_.load);
+  std::string all;
+  for (const std::string& load : loads) {
+    all += load.empty() ? "" : in_braces(load, scoped);
   }
-  return "if (" + is_within_limit(counter) + ") {\n" + text + "}\n";
+  return all.empty() ? "" : "if (" + is_within_limit(counter) + ") {\n" + all + "}\n";
 }
 
 /// Every tile's copies are one group, also beyond the last tile, where it may be empty.
@@ -106,8 +107,8 @@ std::string Pipelining::prologue(const AsyncLoads& loads) {
             stage + ") {\n";
   result += "const " + staged_.counter_type() + " " + staged_.counter + " = " + start + stage +
             " * " + staged_.step(Binding::Operand) + ";\n";
-  result += within_limit(loads.first_copies, staged_.counter) + "__pipeline_commit();\n";
-  result += within_limit(loads.first_assignments, staged_.counter);
+  result += if_within_limit({loads.first_copies, loads.first_assignments}, staged_.counter);
+  result += "__pipeline_commit();\n";
   return result + "}\nint " + stage + " = 0;\n";
 }
 
@@ -125,12 +126,10 @@ std::string Pipelining::loop(const AsyncLoads& loads, const std::string& compute
             " - 1;\n";
   result += "const " + staged_.counter_type() + " " + next_counter + " = " + staged_.counter +
             " + (" + last + ") * " + staged_.step(Binding::Operand) + ";\n";
-  result += loads.registers + within_limit(loads.next_fetch, next_counter);
-  result += within_limit(loads.next_copies, next_counter) + "__pipeline_commit();\n";
-  result += compute + within_limit(loads.next_store, next_counter);
+  result += loads.registers + if_within_limit({loads.next_fetch, loads.next_copies}, next_counter);
+  result += "__pipeline_commit();\n" + compute;
+  result += if_within_limit({loads.next_store}, next_counter);
   result += stage + " = " + stage + " == " + last + " ? 0 : " + stage + " + 1;\n}\n";
-  // Zeros for tiles beyond the last may still be on their way.
-  result += to_limit_ ? "" : "__pipeline_wait_prior(0);\n";
   return result +
          (staged_.is_shared_memory_used_around() ? staged_.text(before_.barrier) + "\n" : "");
 }
@@ -265,22 +264,18 @@ std::vector<Rewrite> pipelined(const Kernel& kernel, const Stages& stages,
                                const SingleBuffered& before, const Trials& trials,
                                const std::vector<Memory>& in_registers) {
   std::vector<Rewrite> result;
-  const bool always_runs = always_has_first_iteration(kernel, *stages.kernel, before.loop);
-  for (const bool to_limit : {false, true}) {
-    const auto edits = [&](int count) {
-      return Pipelining(kernel, stages, before, in_registers, to_limit).edits(count);
-    };
-    const auto fewest = edits(stage_counts.front());
-    if (!fewest || (!to_limit && !always_runs) || !trials.are_same_after(*fewest)) {
-      continue;
-    }
-    for (const int count : stage_counts) {
-      if (can_hold(kernel, stages, before.storage, count) &&
-          (in_registers.empty() || count <= most_with_registers)) {
-        result.push_back({label(stages, in_registers, count), *edits(count)});
-      }
-    }
+  const auto edits = [&](int count) {
+    return Pipelining(kernel, stages, before, in_registers).edits(count);
+  };
+  const auto fewest = edits(stage_counts.front());
+  if (!fewest || !trials.are_same_after(*fewest)) {
     return result;
+  }
+  for (const int count : stage_counts) {
+    if (can_hold(kernel, stages, before.storage, count) &&
+        (in_registers.empty() || count <= most_with_registers)) {
+      result.push_back({label(stages, in_registers, count), *edits(count)});
+    }
   }
   return result;
 }

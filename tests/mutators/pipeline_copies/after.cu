@@ -39,21 +39,25 @@ __global__ void gemm(const float *W, const float *X, float *Y, int d) {
   float sum[gemm_thread_m][gemm_thread_n] = {};
   for (int stage = 0; stage < gemm_stages - 1; ++stage) {
     const int k0 = stage * gemm_block_k;
+    if (k0 < d) {
 #pragma unroll
-    for (int step = 0; step < gemm_w_loads; ++step) {
-      const int i = threadIdx.x + step * gemm_threads;
-      const int row = i / gemm_block_k;
-      const int k = i % gemm_block_k;
-      __pipeline_memcpy_async(&tiles.w[stage][row][k], &W[(block_row + row) * d + k0 + k],
-                              sizeof(float), block_row + row < d && k0 + k < d ? 0 : sizeof(float));
-    }
+      for (int step = 0; step < gemm_w_loads; ++step) {
+        const int i = threadIdx.x + step * gemm_threads;
+        const int row = i / gemm_block_k;
+        const int k = i % gemm_block_k;
+        __pipeline_memcpy_async(&tiles.w[stage][row][k], &W[(block_row + row) * d + k0 + k],
+                                sizeof(float),
+                                block_row + row < d && k0 + k < d ? 0 : sizeof(float));
+      }
 #pragma unroll
-    for (int step = 0; step < gemm_x_loads; ++step) {
-      const int i = threadIdx.x + step * gemm_threads;
-      const int k = i / gemm_block_n;
-      const int col = i % gemm_block_n;
-      __pipeline_memcpy_async(&tiles.x[stage][k][col], &X[(k0 + k) * d + block_col + col],
-                              sizeof(float), k0 + k < d && block_col + col < d ? 0 : sizeof(float));
+      for (int step = 0; step < gemm_x_loads; ++step) {
+        const int i = threadIdx.x + step * gemm_threads;
+        const int k = i / gemm_block_n;
+        const int col = i % gemm_block_n;
+        __pipeline_memcpy_async(&tiles.x[stage][k][col], &X[(k0 + k) * d + block_col + col],
+                                sizeof(float),
+                                k0 + k < d && block_col + col < d ? 0 : sizeof(float));
+      }
     }
     __pipeline_commit();
   }
@@ -63,23 +67,25 @@ __global__ void gemm(const float *W, const float *X, float *Y, int d) {
     __syncthreads();
     const int next_stage = stage == 0 ? gemm_stages - 1 : stage - 1;
     const int k0_next = k0 + (gemm_stages - 1) * gemm_block_k;
+    if (k0_next < d) {
 #pragma unroll
-    for (int step = 0; step < gemm_w_loads; ++step) {
-      const int i = threadIdx.x + step * gemm_threads;
-      const int row = i / gemm_block_k;
-      const int k = i % gemm_block_k;
-      __pipeline_memcpy_async(&tiles.w[next_stage][row][k], &W[(block_row + row) * d + k0_next + k],
-                              sizeof(float),
-                              block_row + row < d && k0_next + k < d ? 0 : sizeof(float));
-    }
+      for (int step = 0; step < gemm_w_loads; ++step) {
+        const int i = threadIdx.x + step * gemm_threads;
+        const int row = i / gemm_block_k;
+        const int k = i % gemm_block_k;
+        __pipeline_memcpy_async(&tiles.w[next_stage][row][k],
+                                &W[(block_row + row) * d + k0_next + k], sizeof(float),
+                                block_row + row < d && k0_next + k < d ? 0 : sizeof(float));
+      }
 #pragma unroll
-    for (int step = 0; step < gemm_x_loads; ++step) {
-      const int i = threadIdx.x + step * gemm_threads;
-      const int k = i / gemm_block_n;
-      const int col = i % gemm_block_n;
-      __pipeline_memcpy_async(&tiles.x[next_stage][k][col], &X[(k0_next + k) * d + block_col + col],
-                              sizeof(float),
-                              k0_next + k < d && block_col + col < d ? 0 : sizeof(float));
+      for (int step = 0; step < gemm_x_loads; ++step) {
+        const int i = threadIdx.x + step * gemm_threads;
+        const int k = i / gemm_block_n;
+        const int col = i % gemm_block_n;
+        __pipeline_memcpy_async(&tiles.x[next_stage][k][col],
+                                &X[(k0_next + k) * d + block_col + col], sizeof(float),
+                                k0_next + k < d && block_col + col < d ? 0 : sizeof(float));
+      }
     }
     __pipeline_commit();
     for (int k = 0; k < gemm_block_k; ++k) {
@@ -91,7 +97,6 @@ __global__ void gemm(const float *W, const float *X, float *Y, int d) {
     }
     stage = stage == gemm_stages - 1 ? 0 : stage + 1;
   }
-  __pipeline_wait_prior(0);
 
   for (int i = 0; i < gemm_thread_m; ++i) {
     for (int j = 0; j < gemm_thread_n; ++j) {

@@ -23,11 +23,9 @@ __global__ void multiply(const float *W, const float *X, float *Y, int d) {
     if (k0 < d) {
       __pipeline_memcpy_async(&x_tile[stage][row][col],
                               &X[(k0 + row) * d + blockIdx.x * multiply_tile + col], sizeof(float));
-    }
-    __pipeline_commit();
-    if (k0 < d) {
       w_tile[stage][row][col] = 2.0f * __ldg(&from[row * d + k0 + col]);
     }
+    __pipeline_commit();
   }
   int stage = 0;
   for (int k0 = 0; k0 < d; k0 += multiply_tile) {
@@ -38,8 +36,6 @@ __global__ void multiply(const float *W, const float *X, float *Y, int d) {
     float w_tile_next;
     if (k0_next < d) {
       w_tile_next = 2.0f * __ldg(&from[row * d + k0_next + col]);
-    }
-    if (k0_next < d) {
       __pipeline_memcpy_async(&x_tile[next_stage][row][col],
                               &X[(k0_next + row) * d + blockIdx.x * multiply_tile + col],
                               sizeof(float));

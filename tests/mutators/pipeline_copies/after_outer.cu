@@ -26,12 +26,14 @@ __global__ void slices(const float *W, const float *X, float *Y, int d) {
     float sum[slices_rows] = {};
     for (int stage = 0; stage < slices_stages - 1; ++stage) {
       const int k0 = stage * slices_tile;
+      if (k0 < d) {
 #pragma unroll
-      for (int j = 0; j < slices_rows; ++j) {
-        __pipeline_memcpy_async(&tiles.w[stage][y + j][x], &W[(row + j) * d + k0 + x],
-                                sizeof(float), row + j < d && k0 + x < d ? 0 : sizeof(float));
-        __pipeline_memcpy_async(&tiles.x[stage][y + j][x], &X[(k0 + y + j) * d + col],
-                                sizeof(float), k0 + y + j < d && col < d ? 0 : sizeof(float));
+        for (int j = 0; j < slices_rows; ++j) {
+          __pipeline_memcpy_async(&tiles.w[stage][y + j][x], &W[(row + j) * d + k0 + x],
+                                  sizeof(float), row + j < d && k0 + x < d ? 0 : sizeof(float));
+          __pipeline_memcpy_async(&tiles.x[stage][y + j][x], &X[(k0 + y + j) * d + col],
+                                  sizeof(float), k0 + y + j < d && col < d ? 0 : sizeof(float));
+        }
       }
       __pipeline_commit();
     }
@@ -41,12 +43,16 @@ __global__ void slices(const float *W, const float *X, float *Y, int d) {
       __syncthreads();
       const int next_stage = stage == 0 ? slices_stages - 1 : stage - 1;
       const int k0_next = k0 + (slices_stages - 1) * slices_tile;
+      if (k0_next < d) {
 #pragma unroll
-      for (int j = 0; j < slices_rows; ++j) {
-        __pipeline_memcpy_async(&tiles.w[next_stage][y + j][x], &W[(row + j) * d + k0_next + x],
-                                sizeof(float), row + j < d && k0_next + x < d ? 0 : sizeof(float));
-        __pipeline_memcpy_async(&tiles.x[next_stage][y + j][x], &X[(k0_next + y + j) * d + col],
-                                sizeof(float), k0_next + y + j < d && col < d ? 0 : sizeof(float));
+        for (int j = 0; j < slices_rows; ++j) {
+          __pipeline_memcpy_async(&tiles.w[next_stage][y + j][x], &W[(row + j) * d + k0_next + x],
+                                  sizeof(float),
+                                  row + j < d && k0_next + x < d ? 0 : sizeof(float));
+          __pipeline_memcpy_async(&tiles.x[next_stage][y + j][x], &X[(k0_next + y + j) * d + col],
+                                  sizeof(float),
+                                  k0_next + y + j < d && col < d ? 0 : sizeof(float));
+        }
       }
       __pipeline_commit();
       for (int k = 0; k < slices_tile && k0 + k < d; ++k) {
@@ -56,7 +62,6 @@ __global__ void slices(const float *W, const float *X, float *Y, int d) {
       }
       stage = stage == slices_stages - 1 ? 0 : stage + 1;
     }
-    __pipeline_wait_prior(0);
     __syncthreads();
 
     for (int j = 0; j < slices_rows; ++j) {

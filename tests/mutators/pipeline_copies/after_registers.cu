@@ -56,58 +56,65 @@ __global__ void gemm(const float *W, const float *X, float *Y, int d) {
   static_assert(sizeof(GemmTiles::x[0]) % 16 == 0);
   for (int stage = 0; stage < gemm_stages - 1; ++stage) {
     const int k0 = stage * gemm_block_k;
+    if (k0 < d) {
 #pragma unroll
-    for (int step = 0; step < gemm_x_loads; ++step) {
-      const int i = threadIdx.x * 4 + step * (gemm_threads * 4);
-      if (i < gemm_block_k * gemm_block_n) {
-        const int k = i / gemm_block_n;
-        const int col = i % gemm_block_n;
-        if (k0 + k < d && block_col + col + 3 < d &&
-            reinterpret_cast<size_t>(&X[(k0 + k) * d + block_col + col]) % sizeof(float4) == 0) {
-          __pipeline_memcpy_async(&tiles.x[stage][k][col], &X[(k0 + k) * d + block_col + col],
-                                  sizeof(float4));
-        } else {
-          __pipeline_memcpy_async(&tiles.x[stage][k][col], &X[(k0 + k) * d + block_col + col],
-                                  sizeof(float),
-                                  k0 + k < d && block_col + col < d ? 0 : sizeof(float));
-          __pipeline_memcpy_async(&tiles.x[stage][k][col + 1],
-                                  &X[(k0 + k) * d + block_col + col + 1], sizeof(float),
-                                  k0 + k < d && block_col + col + 1 < d ? 0 : sizeof(float));
-          __pipeline_memcpy_async(&tiles.x[stage][k][col + 2],
-                                  &X[(k0 + k) * d + block_col + col + 2], sizeof(float),
-                                  k0 + k < d && block_col + col + 2 < d ? 0 : sizeof(float));
-          __pipeline_memcpy_async(&tiles.x[stage][k][col + 3],
-                                  &X[(k0 + k) * d + block_col + col + 3], sizeof(float),
-                                  k0 + k < d && block_col + col + 3 < d ? 0 : sizeof(float));
+      for (int step = 0; step < gemm_x_loads; ++step) {
+        const int i = threadIdx.x * 4 + step * (gemm_threads * 4);
+        if (i < gemm_block_k * gemm_block_n) {
+          const int k = i / gemm_block_n;
+          const int col = i % gemm_block_n;
+          if (k0 + k < d && block_col + col + 3 < d &&
+              reinterpret_cast<size_t>(&X[(k0 + k) * d + block_col + col]) % sizeof(float4) == 0) {
+            __pipeline_memcpy_async(&tiles.x[stage][k][col], &X[(k0 + k) * d + block_col + col],
+                                    sizeof(float4));
+          } else {
+            __pipeline_memcpy_async(&tiles.x[stage][k][col], &X[(k0 + k) * d + block_col + col],
+                                    sizeof(float),
+                                    k0 + k < d && block_col + col < d ? 0 : sizeof(float));
+            __pipeline_memcpy_async(&tiles.x[stage][k][col + 1],
+                                    &X[(k0 + k) * d + block_col + col + 1], sizeof(float),
+                                    k0 + k < d && block_col + col + 1 < d ? 0 : sizeof(float));
+            __pipeline_memcpy_async(&tiles.x[stage][k][col + 2],
+                                    &X[(k0 + k) * d + block_col + col + 2], sizeof(float),
+                                    k0 + k < d && block_col + col + 2 < d ? 0 : sizeof(float));
+            __pipeline_memcpy_async(&tiles.x[stage][k][col + 3],
+                                    &X[(k0 + k) * d + block_col + col + 3], sizeof(float),
+                                    k0 + k < d && block_col + col + 3 < d ? 0 : sizeof(float));
+          }
+        }
+      }
+#pragma unroll
+      for (int step = 0; step < gemm_w_loads; ++step) {
+        const int i = threadIdx.x * 4 + step * (gemm_threads * 4);
+        if (i < gemm_block_m * gemm_block_k) {
+          const int row = i / gemm_block_k;
+          const int k = i % gemm_block_k;
+          const float4 w_vector =
+              block_row + row < d && k0 + k + 3 < d &&
+                      reinterpret_cast<size_t>(&W[(block_row + row) * d + k0 + k]) %
+                              sizeof(float4) ==
+                          0
+                  ? *reinterpret_cast<const float4 *>(&W[(block_row + row) * d + k0 + k])
+                  : make_float4(block_row + row < d && k0 + k < d
+                                    ? W[(block_row + row) * d + k0 + k]
+                                    : 0.0f,
+                                block_row + row < d && k0 + k + 1 < d
+                                    ? W[(block_row + row) * d + k0 + k + 1]
+                                    : 0.0f,
+                                block_row + row < d && k0 + k + 2 < d
+                                    ? W[(block_row + row) * d + k0 + k + 2]
+                                    : 0.0f,
+                                block_row + row < d && k0 + k + 3 < d
+                                    ? W[(block_row + row) * d + k0 + k + 3]
+                                    : 0.0f);
+          tiles.w[stage][k][row] = w_vector.x;
+          tiles.w[stage][k + 1][row] = w_vector.y;
+          tiles.w[stage][k + 2][row] = w_vector.z;
+          tiles.w[stage][k + 3][row] = w_vector.w;
         }
       }
     }
     __pipeline_commit();
-#pragma unroll
-    for (int step = 0; step < gemm_w_loads; ++step) {
-      const int i = threadIdx.x * 4 + step * (gemm_threads * 4);
-      if (i < gemm_block_m * gemm_block_k) {
-        const int row = i / gemm_block_k;
-        const int k = i % gemm_block_k;
-        const float4 w_vector =
-            block_row + row < d && k0 + k + 3 < d &&
-                    reinterpret_cast<size_t>(&W[(block_row + row) * d + k0 + k]) % sizeof(float4) ==
-                        0
-                ? *reinterpret_cast<const float4 *>(&W[(block_row + row) * d + k0 + k])
-                : make_float4(
-                      block_row + row < d && k0 + k < d ? W[(block_row + row) * d + k0 + k] : 0.0f,
-                      block_row + row < d && k0 + k + 1 < d ? W[(block_row + row) * d + k0 + k + 1]
-                                                            : 0.0f,
-                      block_row + row < d && k0 + k + 2 < d ? W[(block_row + row) * d + k0 + k + 2]
-                                                            : 0.0f,
-                      block_row + row < d && k0 + k + 3 < d ? W[(block_row + row) * d + k0 + k + 3]
-                                                            : 0.0f);
-        tiles.w[stage][k][row] = w_vector.x;
-        tiles.w[stage][k + 1][row] = w_vector.y;
-        tiles.w[stage][k + 2][row] = w_vector.z;
-        tiles.w[stage][k + 3][row] = w_vector.w;
-      }
-    }
   }
   int stage = 0;
   for (int k0 = 0; k0 < d; k0 += gemm_block_k) {
@@ -119,60 +126,62 @@ __global__ void gemm(const float *W, const float *X, float *Y, int d) {
     float w_next_2[gemm_w_loads];
     float w_next_3[gemm_w_loads];
     float w_next_4[gemm_w_loads];
+    if (k0_next < d) {
 #pragma unroll
-    for (int step = 0; step < gemm_w_loads; ++step) {
-      const int i = threadIdx.x * 4 + step * (gemm_threads * 4);
-      if (i < gemm_block_m * gemm_block_k) {
-        const int row = i / gemm_block_k;
-        const int k = i % gemm_block_k;
-        const float4 w_vector =
-            block_row + row < d && k0_next + k + 3 < d &&
-                    reinterpret_cast<size_t>(&W[(block_row + row) * d + k0_next + k]) %
-                            sizeof(float4) ==
-                        0
-                ? *reinterpret_cast<const float4 *>(&W[(block_row + row) * d + k0_next + k])
-                : make_float4(block_row + row < d && k0_next + k < d
-                                  ? W[(block_row + row) * d + k0_next + k]
-                                  : 0.0f,
-                              block_row + row < d && k0_next + k + 1 < d
-                                  ? W[(block_row + row) * d + k0_next + k + 1]
-                                  : 0.0f,
-                              block_row + row < d && k0_next + k + 2 < d
-                                  ? W[(block_row + row) * d + k0_next + k + 2]
-                                  : 0.0f,
-                              block_row + row < d && k0_next + k + 3 < d
-                                  ? W[(block_row + row) * d + k0_next + k + 3]
-                                  : 0.0f);
-        w_next[step] = w_vector.x;
-        w_next_2[step] = w_vector.y;
-        w_next_3[step] = w_vector.z;
-        w_next_4[step] = w_vector.w;
+      for (int step = 0; step < gemm_w_loads; ++step) {
+        const int i = threadIdx.x * 4 + step * (gemm_threads * 4);
+        if (i < gemm_block_m * gemm_block_k) {
+          const int row = i / gemm_block_k;
+          const int k = i % gemm_block_k;
+          const float4 w_vector =
+              block_row + row < d && k0_next + k + 3 < d &&
+                      reinterpret_cast<size_t>(&W[(block_row + row) * d + k0_next + k]) %
+                              sizeof(float4) ==
+                          0
+                  ? *reinterpret_cast<const float4 *>(&W[(block_row + row) * d + k0_next + k])
+                  : make_float4(block_row + row < d && k0_next + k < d
+                                    ? W[(block_row + row) * d + k0_next + k]
+                                    : 0.0f,
+                                block_row + row < d && k0_next + k + 1 < d
+                                    ? W[(block_row + row) * d + k0_next + k + 1]
+                                    : 0.0f,
+                                block_row + row < d && k0_next + k + 2 < d
+                                    ? W[(block_row + row) * d + k0_next + k + 2]
+                                    : 0.0f,
+                                block_row + row < d && k0_next + k + 3 < d
+                                    ? W[(block_row + row) * d + k0_next + k + 3]
+                                    : 0.0f);
+          w_next[step] = w_vector.x;
+          w_next_2[step] = w_vector.y;
+          w_next_3[step] = w_vector.z;
+          w_next_4[step] = w_vector.w;
+        }
       }
-    }
 #pragma unroll
-    for (int step = 0; step < gemm_x_loads; ++step) {
-      const int i = threadIdx.x * 4 + step * (gemm_threads * 4);
-      if (i < gemm_block_k * gemm_block_n) {
-        const int k = i / gemm_block_n;
-        const int col = i % gemm_block_n;
-        if (k0_next + k < d && block_col + col + 3 < d &&
-            reinterpret_cast<size_t>(&X[(k0_next + k) * d + block_col + col]) % sizeof(float4) ==
-                0) {
-          __pipeline_memcpy_async(&tiles.x[next_stage][k][col],
-                                  &X[(k0_next + k) * d + block_col + col], sizeof(float4));
-        } else {
-          __pipeline_memcpy_async(&tiles.x[next_stage][k][col],
-                                  &X[(k0_next + k) * d + block_col + col], sizeof(float),
-                                  k0_next + k < d && block_col + col < d ? 0 : sizeof(float));
-          __pipeline_memcpy_async(&tiles.x[next_stage][k][col + 1],
-                                  &X[(k0_next + k) * d + block_col + col + 1], sizeof(float),
-                                  k0_next + k < d && block_col + col + 1 < d ? 0 : sizeof(float));
-          __pipeline_memcpy_async(&tiles.x[next_stage][k][col + 2],
-                                  &X[(k0_next + k) * d + block_col + col + 2], sizeof(float),
-                                  k0_next + k < d && block_col + col + 2 < d ? 0 : sizeof(float));
-          __pipeline_memcpy_async(&tiles.x[next_stage][k][col + 3],
-                                  &X[(k0_next + k) * d + block_col + col + 3], sizeof(float),
-                                  k0_next + k < d && block_col + col + 3 < d ? 0 : sizeof(float));
+      for (int step = 0; step < gemm_x_loads; ++step) {
+        const int i = threadIdx.x * 4 + step * (gemm_threads * 4);
+        if (i < gemm_block_k * gemm_block_n) {
+          const int k = i / gemm_block_n;
+          const int col = i % gemm_block_n;
+          if (k0_next + k < d && block_col + col + 3 < d &&
+              reinterpret_cast<size_t>(&X[(k0_next + k) * d + block_col + col]) % sizeof(float4) ==
+                  0) {
+            __pipeline_memcpy_async(&tiles.x[next_stage][k][col],
+                                    &X[(k0_next + k) * d + block_col + col], sizeof(float4));
+          } else {
+            __pipeline_memcpy_async(&tiles.x[next_stage][k][col],
+                                    &X[(k0_next + k) * d + block_col + col], sizeof(float),
+                                    k0_next + k < d && block_col + col < d ? 0 : sizeof(float));
+            __pipeline_memcpy_async(&tiles.x[next_stage][k][col + 1],
+                                    &X[(k0_next + k) * d + block_col + col + 1], sizeof(float),
+                                    k0_next + k < d && block_col + col + 1 < d ? 0 : sizeof(float));
+            __pipeline_memcpy_async(&tiles.x[next_stage][k][col + 2],
+                                    &X[(k0_next + k) * d + block_col + col + 2], sizeof(float),
+                                    k0_next + k < d && block_col + col + 2 < d ? 0 : sizeof(float));
+            __pipeline_memcpy_async(&tiles.x[next_stage][k][col + 3],
+                                    &X[(k0_next + k) * d + block_col + col + 3], sizeof(float),
+                                    k0_next + k < d && block_col + col + 3 < d ? 0 : sizeof(float));
+          }
         }
       }
     }
@@ -184,21 +193,22 @@ __global__ void gemm(const float *W, const float *X, float *Y, int d) {
         }
       }
     }
+    if (k0_next < d) {
 #pragma unroll
-    for (int step = 0; step < gemm_w_loads; ++step) {
-      const int i = threadIdx.x * 4 + step * (gemm_threads * 4);
-      if (i < gemm_block_m * gemm_block_k) {
-        const int row = i / gemm_block_k;
-        const int k = i % gemm_block_k;
-        tiles.w[next_stage][k][row] = w_next[step];
-        tiles.w[next_stage][k + 1][row] = w_next_2[step];
-        tiles.w[next_stage][k + 2][row] = w_next_3[step];
-        tiles.w[next_stage][k + 3][row] = w_next_4[step];
+      for (int step = 0; step < gemm_w_loads; ++step) {
+        const int i = threadIdx.x * 4 + step * (gemm_threads * 4);
+        if (i < gemm_block_m * gemm_block_k) {
+          const int row = i / gemm_block_k;
+          const int k = i % gemm_block_k;
+          tiles.w[next_stage][k][row] = w_next[step];
+          tiles.w[next_stage][k + 1][row] = w_next_2[step];
+          tiles.w[next_stage][k + 2][row] = w_next_3[step];
+          tiles.w[next_stage][k + 3][row] = w_next_4[step];
+        }
       }
     }
     stage = stage == gemm_stages - 1 ? 0 : stage + 1;
   }
-  __pipeline_wait_prior(0);
 
   for (int i = 0; i < gemm_thread_m; ++i) {
     for (int j = 0; j < gemm_thread_n; ++j) {

@@ -56,49 +56,51 @@ __global__ void gemm(const float *W, const float *X, float *Y, int d) {
   static_assert(sizeof(GemmTiles::x[0]) % 16 == 0);
   for (int stage = 0; stage < gemm_stages - 1; ++stage) {
     const int k0 = stage * gemm_block_k;
+    if (k0 < d) {
 #pragma unroll
-    for (int step = 0; step < gemm_w_loads; ++step) {
-      const int i = threadIdx.x * 4 + step * (gemm_threads * 4);
-      if (i < gemm_block_m * gemm_block_k) {
-        const int row = i / gemm_block_k;
-        const int k = i % gemm_block_k;
-        __pipeline_memcpy_async(&tiles.w[stage][k][row], &W[(block_row + row) * d + k0 + k],
-                                sizeof(float),
-                                block_row + row < d && k0 + k < d ? 0 : sizeof(float));
-        __pipeline_memcpy_async(&tiles.w[stage][k + 1][row], &W[(block_row + row) * d + k0 + k + 1],
-                                sizeof(float),
-                                block_row + row < d && k0 + k + 1 < d ? 0 : sizeof(float));
-        __pipeline_memcpy_async(&tiles.w[stage][k + 2][row], &W[(block_row + row) * d + k0 + k + 2],
-                                sizeof(float),
-                                block_row + row < d && k0 + k + 2 < d ? 0 : sizeof(float));
-        __pipeline_memcpy_async(&tiles.w[stage][k + 3][row], &W[(block_row + row) * d + k0 + k + 3],
-                                sizeof(float),
-                                block_row + row < d && k0 + k + 3 < d ? 0 : sizeof(float));
-      }
-    }
-#pragma unroll
-    for (int step = 0; step < gemm_x_loads; ++step) {
-      const int i = threadIdx.x * 4 + step * (gemm_threads * 4);
-      if (i < gemm_block_k * gemm_block_n) {
-        const int k = i / gemm_block_n;
-        const int col = i % gemm_block_n;
-        if (k0 + k < d && block_col + col + 3 < d &&
-            reinterpret_cast<size_t>(&X[(k0 + k) * d + block_col + col]) % sizeof(float4) == 0) {
-          __pipeline_memcpy_async(&tiles.x[stage][k][col], &X[(k0 + k) * d + block_col + col],
-                                  sizeof(float4));
-        } else {
-          __pipeline_memcpy_async(&tiles.x[stage][k][col], &X[(k0 + k) * d + block_col + col],
+      for (int step = 0; step < gemm_w_loads; ++step) {
+        const int i = threadIdx.x * 4 + step * (gemm_threads * 4);
+        if (i < gemm_block_m * gemm_block_k) {
+          const int row = i / gemm_block_k;
+          const int k = i % gemm_block_k;
+          __pipeline_memcpy_async(&tiles.w[stage][k][row], &W[(block_row + row) * d + k0 + k],
                                   sizeof(float),
-                                  k0 + k < d && block_col + col < d ? 0 : sizeof(float));
-          __pipeline_memcpy_async(&tiles.x[stage][k][col + 1],
-                                  &X[(k0 + k) * d + block_col + col + 1], sizeof(float),
-                                  k0 + k < d && block_col + col + 1 < d ? 0 : sizeof(float));
-          __pipeline_memcpy_async(&tiles.x[stage][k][col + 2],
-                                  &X[(k0 + k) * d + block_col + col + 2], sizeof(float),
-                                  k0 + k < d && block_col + col + 2 < d ? 0 : sizeof(float));
-          __pipeline_memcpy_async(&tiles.x[stage][k][col + 3],
-                                  &X[(k0 + k) * d + block_col + col + 3], sizeof(float),
-                                  k0 + k < d && block_col + col + 3 < d ? 0 : sizeof(float));
+                                  block_row + row < d && k0 + k < d ? 0 : sizeof(float));
+          __pipeline_memcpy_async(&tiles.w[stage][k + 1][row],
+                                  &W[(block_row + row) * d + k0 + k + 1], sizeof(float),
+                                  block_row + row < d && k0 + k + 1 < d ? 0 : sizeof(float));
+          __pipeline_memcpy_async(&tiles.w[stage][k + 2][row],
+                                  &W[(block_row + row) * d + k0 + k + 2], sizeof(float),
+                                  block_row + row < d && k0 + k + 2 < d ? 0 : sizeof(float));
+          __pipeline_memcpy_async(&tiles.w[stage][k + 3][row],
+                                  &W[(block_row + row) * d + k0 + k + 3], sizeof(float),
+                                  block_row + row < d && k0 + k + 3 < d ? 0 : sizeof(float));
+        }
+      }
+#pragma unroll
+      for (int step = 0; step < gemm_x_loads; ++step) {
+        const int i = threadIdx.x * 4 + step * (gemm_threads * 4);
+        if (i < gemm_block_k * gemm_block_n) {
+          const int k = i / gemm_block_n;
+          const int col = i % gemm_block_n;
+          if (k0 + k < d && block_col + col + 3 < d &&
+              reinterpret_cast<size_t>(&X[(k0 + k) * d + block_col + col]) % sizeof(float4) == 0) {
+            __pipeline_memcpy_async(&tiles.x[stage][k][col], &X[(k0 + k) * d + block_col + col],
+                                    sizeof(float4));
+          } else {
+            __pipeline_memcpy_async(&tiles.x[stage][k][col], &X[(k0 + k) * d + block_col + col],
+                                    sizeof(float),
+                                    k0 + k < d && block_col + col < d ? 0 : sizeof(float));
+            __pipeline_memcpy_async(&tiles.x[stage][k][col + 1],
+                                    &X[(k0 + k) * d + block_col + col + 1], sizeof(float),
+                                    k0 + k < d && block_col + col + 1 < d ? 0 : sizeof(float));
+            __pipeline_memcpy_async(&tiles.x[stage][k][col + 2],
+                                    &X[(k0 + k) * d + block_col + col + 2], sizeof(float),
+                                    k0 + k < d && block_col + col + 2 < d ? 0 : sizeof(float));
+            __pipeline_memcpy_async(&tiles.x[stage][k][col + 3],
+                                    &X[(k0 + k) * d + block_col + col + 3], sizeof(float),
+                                    k0 + k < d && block_col + col + 3 < d ? 0 : sizeof(float));
+          }
         }
       }
     }
@@ -110,50 +112,52 @@ __global__ void gemm(const float *W, const float *X, float *Y, int d) {
     __syncthreads();
     const int next_stage = stage == 0 ? gemm_stages - 1 : stage - 1;
     const int k0_next = k0 + (gemm_stages - 1) * gemm_block_k;
+    if (k0_next < d) {
 #pragma unroll
-    for (int step = 0; step < gemm_w_loads; ++step) {
-      const int i = threadIdx.x * 4 + step * (gemm_threads * 4);
-      if (i < gemm_block_m * gemm_block_k) {
-        const int row = i / gemm_block_k;
-        const int k = i % gemm_block_k;
-        __pipeline_memcpy_async(&tiles.w[next_stage][k][row],
-                                &W[(block_row + row) * d + k0_next + k], sizeof(float),
-                                block_row + row < d && k0_next + k < d ? 0 : sizeof(float));
-        __pipeline_memcpy_async(&tiles.w[next_stage][k + 1][row],
-                                &W[(block_row + row) * d + k0_next + k + 1], sizeof(float),
-                                block_row + row < d && k0_next + k + 1 < d ? 0 : sizeof(float));
-        __pipeline_memcpy_async(&tiles.w[next_stage][k + 2][row],
-                                &W[(block_row + row) * d + k0_next + k + 2], sizeof(float),
-                                block_row + row < d && k0_next + k + 2 < d ? 0 : sizeof(float));
-        __pipeline_memcpy_async(&tiles.w[next_stage][k + 3][row],
-                                &W[(block_row + row) * d + k0_next + k + 3], sizeof(float),
-                                block_row + row < d && k0_next + k + 3 < d ? 0 : sizeof(float));
+      for (int step = 0; step < gemm_w_loads; ++step) {
+        const int i = threadIdx.x * 4 + step * (gemm_threads * 4);
+        if (i < gemm_block_m * gemm_block_k) {
+          const int row = i / gemm_block_k;
+          const int k = i % gemm_block_k;
+          __pipeline_memcpy_async(&tiles.w[next_stage][k][row],
+                                  &W[(block_row + row) * d + k0_next + k], sizeof(float),
+                                  block_row + row < d && k0_next + k < d ? 0 : sizeof(float));
+          __pipeline_memcpy_async(&tiles.w[next_stage][k + 1][row],
+                                  &W[(block_row + row) * d + k0_next + k + 1], sizeof(float),
+                                  block_row + row < d && k0_next + k + 1 < d ? 0 : sizeof(float));
+          __pipeline_memcpy_async(&tiles.w[next_stage][k + 2][row],
+                                  &W[(block_row + row) * d + k0_next + k + 2], sizeof(float),
+                                  block_row + row < d && k0_next + k + 2 < d ? 0 : sizeof(float));
+          __pipeline_memcpy_async(&tiles.w[next_stage][k + 3][row],
+                                  &W[(block_row + row) * d + k0_next + k + 3], sizeof(float),
+                                  block_row + row < d && k0_next + k + 3 < d ? 0 : sizeof(float));
+        }
       }
-    }
 #pragma unroll
-    for (int step = 0; step < gemm_x_loads; ++step) {
-      const int i = threadIdx.x * 4 + step * (gemm_threads * 4);
-      if (i < gemm_block_k * gemm_block_n) {
-        const int k = i / gemm_block_n;
-        const int col = i % gemm_block_n;
-        if (k0_next + k < d && block_col + col + 3 < d &&
-            reinterpret_cast<size_t>(&X[(k0_next + k) * d + block_col + col]) % sizeof(float4) ==
-                0) {
-          __pipeline_memcpy_async(&tiles.x[next_stage][k][col],
-                                  &X[(k0_next + k) * d + block_col + col], sizeof(float4));
-        } else {
-          __pipeline_memcpy_async(&tiles.x[next_stage][k][col],
-                                  &X[(k0_next + k) * d + block_col + col], sizeof(float),
-                                  k0_next + k < d && block_col + col < d ? 0 : sizeof(float));
-          __pipeline_memcpy_async(&tiles.x[next_stage][k][col + 1],
-                                  &X[(k0_next + k) * d + block_col + col + 1], sizeof(float),
-                                  k0_next + k < d && block_col + col + 1 < d ? 0 : sizeof(float));
-          __pipeline_memcpy_async(&tiles.x[next_stage][k][col + 2],
-                                  &X[(k0_next + k) * d + block_col + col + 2], sizeof(float),
-                                  k0_next + k < d && block_col + col + 2 < d ? 0 : sizeof(float));
-          __pipeline_memcpy_async(&tiles.x[next_stage][k][col + 3],
-                                  &X[(k0_next + k) * d + block_col + col + 3], sizeof(float),
-                                  k0_next + k < d && block_col + col + 3 < d ? 0 : sizeof(float));
+      for (int step = 0; step < gemm_x_loads; ++step) {
+        const int i = threadIdx.x * 4 + step * (gemm_threads * 4);
+        if (i < gemm_block_k * gemm_block_n) {
+          const int k = i / gemm_block_n;
+          const int col = i % gemm_block_n;
+          if (k0_next + k < d && block_col + col + 3 < d &&
+              reinterpret_cast<size_t>(&X[(k0_next + k) * d + block_col + col]) % sizeof(float4) ==
+                  0) {
+            __pipeline_memcpy_async(&tiles.x[next_stage][k][col],
+                                    &X[(k0_next + k) * d + block_col + col], sizeof(float4));
+          } else {
+            __pipeline_memcpy_async(&tiles.x[next_stage][k][col],
+                                    &X[(k0_next + k) * d + block_col + col], sizeof(float),
+                                    k0_next + k < d && block_col + col < d ? 0 : sizeof(float));
+            __pipeline_memcpy_async(&tiles.x[next_stage][k][col + 1],
+                                    &X[(k0_next + k) * d + block_col + col + 1], sizeof(float),
+                                    k0_next + k < d && block_col + col + 1 < d ? 0 : sizeof(float));
+            __pipeline_memcpy_async(&tiles.x[next_stage][k][col + 2],
+                                    &X[(k0_next + k) * d + block_col + col + 2], sizeof(float),
+                                    k0_next + k < d && block_col + col + 2 < d ? 0 : sizeof(float));
+            __pipeline_memcpy_async(&tiles.x[next_stage][k][col + 3],
+                                    &X[(k0_next + k) * d + block_col + col + 3], sizeof(float),
+                                    k0_next + k < d && block_col + col + 3 < d ? 0 : sizeof(float));
+          }
         }
       }
     }
@@ -167,7 +171,6 @@ __global__ void gemm(const float *W, const float *X, float *Y, int d) {
     }
     stage = stage == gemm_stages - 1 ? 0 : stage + 1;
   }
-  __pipeline_wait_prior(0);
 
   for (int i = 0; i < gemm_thread_m; ++i) {
     for (int j = 0; j < gemm_thread_n; ++j) {
