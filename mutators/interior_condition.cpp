@@ -67,7 +67,8 @@ bool has_no_minus(const std::optional<LinearForm>& form) {
 
 InteriorCondition::InteriorCondition(const Kernel& kernel, const clang::FunctionDecl& function,
                                      std::vector<CountedLoop> loops, unsigned offset)
-    : kernel_(kernel), function_(function), offset_(offset), view_(kernel, function, offset) {
+    : kernel_(kernel), function_(function), offset_(offset), view_(kernel, function, offset),
+      first_tiles_(find_first_tiles(kernel, function)) {
   for (const CountedLoop& loop : loops) {
     if (const auto found = tile_loop(loop)) {
       loops_.push_back(*found);
@@ -166,7 +167,7 @@ InteriorCondition::needs_of_order(const clang::Expr& lower, const clang::Expr& u
         return parts;
       }
     }
-    return std::nullopt;
+    return inside_first_tiles(*size, room);
   }
   const LinearTerm& other = form->terms[&form->terms[0] == size ? 1 : 0];
   if (other.coefficient != -1) {
@@ -193,6 +194,19 @@ std::optional<InteriorCondition::Parts> InteriorCondition::inside_tile(const Lin
   return written ? std::optional(Parts{{Kind::Inside, text(*origin.expr) + " + " + *written +
                                                           " <= " + text(*size.expr)}})
                  : std::nullopt;
+}
+
+/// 0 <= size + room, given that all tiles which a prologue loads exist.
+std::optional<InteriorCondition::Parts>
+InteriorCondition::inside_first_tiles(const LinearTerm& size, std::int64_t room) {
+  for (const FirstTiles& tiles : first_tiles_) {
+    const auto elements = elements_text(kernel_, tiles);
+    if (tiles.elements + room >= 0 && elements && can_be_written(*tiles.count) &&
+        can_be_written(*tiles.step)) {
+      return Parts{{Kind::Long, *elements + " <= " + text(*size.expr)}};
+    }
+  }
+  return std::nullopt;
 }
 
 /// 0 <= size - counter + room, given that the tiles which the loop goes through are whole: then

@@ -9,6 +9,7 @@
 #include "mutators/analysis/conditions.hpp"
 #include "mutators/analysis/counted_loop.hpp"
 #include "mutators/analysis/linear_form.hpp"
+#include "mutators/first_tiles.hpp"
 #include "mutators/kernel.hpp"
 
 namespace clang {
@@ -42,7 +43,7 @@ public:
   std::string text() const;
 
 private:
-  enum class Kind { Inside, Divisible, Aligned }; // in the order of the text
+  enum class Kind { Inside, Long, Divisible, Aligned }; // in the order of the text
   struct Part {
     Kind kind = Kind::Inside;
     std::string text;
@@ -68,6 +69,7 @@ private:
   std::optional<Parts> inside_tile(const LinearTerm& origin, const LinearTerm& size,
                                    std::int64_t room);
   std::optional<Parts> inside_tile(const TileLoop& loop, const LinearTerm& size, std::int64_t room);
+  std::optional<Parts> inside_first_tiles(const LinearTerm& size, std::int64_t room);
   std::optional<Parts> divisible(const clang::BinaryOperator& remainder);
   std::optional<Parts> aligned(const clang::Expr& pointer, const clang::Expr& bytes);
 
@@ -84,6 +86,7 @@ private:
   unsigned offset_;
   LinearView view_;
   std::vector<TileLoop> loops_;
+  std::vector<FirstTiles> first_tiles_;
   Parts parts_;
 };
 

@@ -22,22 +22,20 @@ __global__ void gemm(const float *W, const float *X, float *Y, int d) {
 
   float sum[4] = {};
   const bool interior = block_row + tile_m <= d && blockIdx.x * tile_n + tile_n <= d &&
-                        d % tile_k == 0 && d % 4 == 0 &&
+                        (stages - 1) * tile_k <= d && d % tile_k == 0 && d % 4 == 0 &&
                         reinterpret_cast<size_t>(X) % sizeof(float4) == 0;
   if (interior) {
     for (int stage = 0; stage < stages - 1; ++stage) {
       const int k0 = stage * tile_k;
       for (int i = threadIdx.x; i < tile_m * tile_k; i += threads) {
-        const bool inside = k0 < d;
-        w_tile[stage][i / tile_k][i % tile_k] =
-            inside ? W[(block_row + i / tile_k) * d + k0 + i % tile_k] : 0.0f;
+
+        w_tile[stage][i / tile_k][i % tile_k] = W[(block_row + i / tile_k) * d + k0 + i % tile_k];
       }
       const int i = threadIdx.x * 4;
       if (i < tile_k * tile_n) {
         const int col = blockIdx.x * tile_n + i % tile_n;
         for (int j = 0; j < 4; ++j) {
-          x_tile[stage][i / tile_n][i % tile_n + j] =
-              k0 < d ? X[(k0 + i / tile_n) * d + col + j] : 0.0f;
+          x_tile[stage][i / tile_n][i % tile_n + j] = X[(k0 + i / tile_n) * d + col + j];
         }
       }
     }
