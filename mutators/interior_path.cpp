@@ -9,7 +9,6 @@
 #include <clang/AST/Expr.h>
 #include <clang/AST/Stmt.h>
 
-#include "mutators/analysis/async_copies.hpp"
 #include "mutators/analysis/expressions.hpp"
 #include "mutators/analysis/references.hpp"
 
@@ -85,14 +84,6 @@ std::optional<std::pair<const clang::VarDecl*, std::int64_t>> limit_of(const Ker
   return variable != nullptr && limit ? std::optional(std::pair(variable, *limit)) : std::nullopt;
 }
 
-bool only_copies(const clang::Stmt& code) {
-  if (const auto* braces = dyn_cast<clang::CompoundStmt>(&code)) {
-    return std::ranges::all_of(braces->body(),
-                               [](const clang::Stmt* part) { return only_copies(*part); });
-  }
-  return async_copy(&code) != nullptr;
-}
-
 } // namespace
 
 void InteriorPath::visit(const clang::Stmt& code, bool in_braces) {
@@ -121,22 +112,8 @@ void InteriorPath::visit_if(const clang::IfStmt& branch, bool in_braces) {
     keep(branch, *left.decided ? branch.getThen() : branch.getElse(), in_braces);
   } else {
     rewrite(*branch.getCond(), left);
-    visit_arms(left, branch.getThen(), drop_filling(branch, left) ? nullptr : branch.getElse());
+    visit_arms(left, branch.getThen(), branch.getElse());
   }
-}
-
-/// Where k tiles are whole, the copies of an else after k0 < d fill what lies beyond the last one.
-/// Nothing reads that, or the file will not mean the same: an element that nothing wrote has no
-/// value.
-bool InteriorPath::drop_filling(const clang::IfStmt& branch, const Guard& left) {
-  const auto yes = span_of(kernel_, *branch.getThen());
-  const auto no = branch.getElse() == nullptr ? std::nullopt : span_of(kernel_, *branch.getElse());
-  const bool within_limit = left.changed && left.parts.size() == 1 && left.uniform == left.parts;
-  if (!within_limit || !yes || !no || !only_copies(*branch.getElse())) {
-    return false;
-  }
-  remove(yes->end, no->end);
-  return true;
 }
 
 void InteriorPath::visit_choice(const clang::ConditionalOperator& choice) {

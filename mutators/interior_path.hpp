@@ -54,7 +54,6 @@ private:
 
   void visit(const clang::Stmt& code, bool in_braces);
   void visit_if(const clang::IfStmt& branch, bool in_braces);
-  bool drop_filling(const clang::IfStmt& branch, const Guard& left);
   void visit_choice(const clang::ConditionalOperator& choice);
   void visit_definition(const clang::DeclStmt& definition);
   void visit_arms(const Guard& guard, const clang::Stmt* yes, const clang::Stmt* no);

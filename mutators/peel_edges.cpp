@@ -16,8 +16,7 @@
 // The condition is the same for all threads of a block and has only the parts that some test needs:
 // the tile ends inside, the k tiles are whole, the arrays begin aligned and the rows stay so. Tests
 // go part by part. What is needed even there but differs by thread for no reason, as k0 + K + k < d
-// does where the k tiles are whole, becomes the uniform k0 + K < d, and asynchronous copies of zeros
-// beyond that go.
+// does where the k tiles are whole, becomes the uniform k0 + K < d.
 //
 // Precondition: a part goes where it holds for every thread, block, iteration and size by the
 // linear form of its sides (analysis/linear_form.hpp), and at least one goes in a reduction loop.
