@@ -24,6 +24,7 @@ const std::vector<const Mutator*>& mutators() {
       &rasterise_blocks(),
       &tensorise(),
       &cache_hints(),
+      &extend_reduction(),
       // end of mutators
       // clang-format on
   };

@@ -22,6 +22,7 @@ const Mutator& peel_edges();
 const Mutator& rasterise_blocks();
 const Mutator& tensorise();
 const Mutator& cache_hints();
+const Mutator& extend_reduction();
 // end of mutators
 
 } // namespace evo

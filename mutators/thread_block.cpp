@@ -28,15 +28,6 @@ const clang::VarDecl* constant_named(const clang::Expr& expr) {
                                                                                      : nullptr;
 }
 
-bool has_races(const Kernel& kernel, const std::vector<std::int64_t>& dims) {
-  const auto launches = evaluate_launches(kernel, dims);
-  const auto* list = std::get_if<std::vector<EvaluatedLaunch>>(&launches);
-  return list == nullptr || std::ranges::any_of(*list, [&](const EvaluatedLaunch& launch) {
-           Evaluator evaluator(kernel);
-           return std::holds_alternative<Failure>(footprint(evaluator, launch, {{0, 0, 0}}));
-         });
-}
-
 } // namespace
 
 std::vector<const clang::VarDecl*> const_integers(const clang::FunctionDecl& function) {

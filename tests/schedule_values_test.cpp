@@ -1,5 +1,5 @@
 // Blocks in another order and hints for the caches, on the CPU: every bit kept, alone and among
-// other rewrites, in grids of several groups.
+// other rewrites, in grids of several groups. And what adds in another order adds the same.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -52,6 +52,22 @@ const Order orders[] = {
 };
 
 INSTANTIATE_TEST_SUITE_P(ScheduleValues, InOrder, testing::ValuesIn(orders));
+
+TEST(ScheduleValues, AnExtendedReductionAddsTheSame) {
+  const std::string seed = canonical(test::read(test::in_repository("seeds/lora/tiled.cu")));
+  const Trail trail{{&fuse_epilogue(), "gemm/epilogue fuse update"},
+                    {&relayout_tile(), "gemm/w transpose"},
+                    {&load_fragments(), "gemm/k fragments"},
+                    {&vectorise_access(), "gemm/w copy vector 4"},
+                    {&vectorise_access(), "gemm/x copy vector 4"},
+                    {&extend_reduction(), "gemm/k0 extend by update_sum"},
+                    {&rasterise_blocks(), "gemm/blocks raster 4"},
+                    {&remap_threads(), "gemm/lanes 4x8"},
+                    {&peel_edges(), "gemm/k0 peel edges"}};
+  EXPECT_EQ(test::cpu_difference_at(test::lora(), seed, test::followed(seed, trail),
+                                    {1, 63, 65, 128, 131}, extend_reduction().about().keeps_order),
+            "");
+}
 
 } // namespace
 } // namespace evo

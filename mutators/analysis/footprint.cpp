@@ -240,6 +240,15 @@ std::variant<Footprint, Failure> footprint(Evaluator& evaluator, const Evaluated
                    .shared_elements_written = observer.shared_elements_written()};
 }
 
+bool has_races(const Kernel& kernel, const std::vector<std::int64_t>& dims) {
+  const auto launches = evaluate_launches(kernel, dims);
+  const auto* list = std::get_if<std::vector<EvaluatedLaunch>>(&launches);
+  return list == nullptr || std::ranges::any_of(*list, [&](const EvaluatedLaunch& launch) {
+           Evaluator evaluator(kernel);
+           return std::holds_alternative<Failure>(footprint(evaluator, launch, {{0, 0, 0}}));
+         });
+}
+
 bool same_use(const Footprint& before, const Footprint& after) {
   return std::ranges::equal(before.buffers, after.buffers, [](const auto& old, const auto& now) {
     const BufferUse& a = old.second;

@@ -32,6 +32,9 @@ struct Footprint {
 std::variant<Footprint, Failure> footprint(Evaluator& evaluator, const EvaluatedLaunch& launch,
                                            const std::vector<Extent3>& blocks);
 
+/// Whether the first block of some launch has such a fault, or cannot be followed.
+bool has_races(const Kernel& kernel, const std::vector<std::int64_t>& dims);
+
 /// Whether `after` reads and writes the same elements as `before`, and nothing more often in a
 /// block or a thread than once where once sufficed.
 bool same_use(const Footprint& before, const Footprint& after);
