@@ -39,6 +39,7 @@
 #include "mutators/analysis/constants.hpp"
 #include "mutators/analysis/footprint.hpp"
 #include "mutators/analysis/launches.hpp"
+#include "mutators/analysis/warp_products.hpp"
 #include "mutators/mutator.hpp"
 #include "mutators/registry.hpp"
 
@@ -90,6 +91,7 @@ public:
       groups.TraverseStmt(call->getArg(0));
       waited_for.merge(groups.variables);
     }
+    counts_parts.insert(count_of_parts(*call));
     return true;
   }
   void enter(const clang::FunctionDecl* function) {
@@ -99,7 +101,8 @@ public:
   }
 
   std::set<const clang::VarDecl*> variables;
-  std::set<const clang::VarDecl*> waited_for; // in __pipeline_wait_prior(stages - 2)
+  std::set<const clang::VarDecl*> waited_for;   // in __pipeline_wait_prior(stages - 2)
+  std::set<const clang::VarDecl*> counts_parts; // of floats on tensor cores, and nullptr
   std::vector<const clang::VarDecl*> locals;
 
 private:
@@ -164,13 +167,20 @@ private:
   std::vector<Tile> find_tiles() {
     std::vector<Tile> tiles;
     for (const Constant& constant : constants_) {
-      if (constant.free && constant.value > 0) {
+      if (constant.free && constant.value > 0 && !counts_parts(constant)) {
         if (auto tile = as_tile(constant)) {
           tiles.push_back(std::move(*tile));
         }
       }
     }
     return tiles;
+  }
+
+  /// Whether it says how exact products are, and not how large a tile is.
+  bool counts_parts(const Constant& constant) const {
+    return std::ranges::any_of(mentions_, [&](const auto& kernel) {
+      return kernel.second.counts_parts.contains(constant.declaration);
+    });
   }
 
   /// Doubled, does it change a launch or an array of the launched kernel?

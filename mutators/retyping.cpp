@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <optional>
 #include <string_view>
 
@@ -10,11 +9,11 @@
 #include <clang/AST/Decl.h>
 #include <clang/AST/Expr.h>
 #include <clang/AST/RecursiveASTVisitor.h>
-#include <clang/AST/TypeLoc.h>
 
 #include "mutators/analysis/constants.hpp"
 #include "mutators/analysis/expressions.hpp"
 #include "mutators/analysis/loops.hpp"
+#include "mutators/analysis/warp_products.hpp"
 #include "mutators/inline_update.hpp"
 #include "mutators/leaf_helpers.hpp"
 #include "mutators/removal.hpp"
@@ -22,8 +21,6 @@
 
 namespace evo {
 namespace {
-
-using clang::dyn_cast;
 
 using Calls = std::vector<const clang::CallExpr*>;
 
@@ -52,17 +49,6 @@ Calls calls_in(const clang::Decl& code, const clang::FunctionDecl& callee) {
 
 std::array<std::string_view, 4> helpers_of(const TensorType& type) {
   return {type.multiply, type.round, type.low, type.high};
-}
-
-/// What the first extent of the array behind array[i] is written as.
-const clang::VarDecl* constant_extent(const clang::Expr& element) {
-  const auto* place = dyn_cast<clang::ArraySubscriptExpr>(element.IgnoreParenImpCasts());
-  const clang::VarDecl* array = place == nullptr ? nullptr : variable_of(place->getBase());
-  const auto extent = array == nullptr
-                          ? clang::ArrayTypeLoc()
-                          : array->getTypeSourceInfo()->getTypeLoc().getAs<clang::ArrayTypeLoc>();
-  return extent.isNull() || extent.getSizeExpr() == nullptr ? nullptr
-                                                            : variable_of(extent.getSizeExpr());
 }
 
 class Retyping {
@@ -110,9 +96,9 @@ private:
   }
 
   bool find_parts() {
-    const clang::VarDecl* counted = constant_extent(*products_.front()->getArg(1));
+    const clang::VarDecl* counted = count_of_parts(*products_.front());
     const bool same = std::ranges::all_of(products_, [&](const clang::CallExpr* product) {
-      return constant_extent(*product->getArg(1)) == counted;
+      return count_of_parts(*product) == counted;
     });
     for (Constant& constant : find_constants(kernel_)) {
       if (same && constant.free && constant.declaration == counted) {

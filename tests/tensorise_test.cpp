@@ -62,6 +62,7 @@ TEST(Tensorise, LeavesTheLayoutToReshapedTiles) {
   EXPECT_THAT(labels, Contains("multiply/block_m 64"));
   EXPECT_THAT(labels, Contains("multiply/thread_n 8"));
   EXPECT_THAT(labels, Not(Contains("multiply/thread_m 1")));
+  EXPECT_THAT(labels, Not(Contains(HasSubstr("multiply_parts"))));
 }
 
 TEST(Tensorise, ChangesTypeAndParts) {
@@ -91,6 +92,18 @@ TEST(Tensorise, CommutesWithBuffersAndLayouts) {
       laid_out(),
       {{&relayout_tile(), "multiply/w transpose"}, {&relayout_tile(), "multiply/w pad 4"}},
       tensorised);
+}
+
+TEST(Tensorise, CommutesWithWideAsynchronousCopies) {
+  const Trail copies{{&vectorise_access(), "multiply/w copy vector 4"},
+                     {&vectorise_access(), "multiply/x copy vector 4"},
+                     {&vectorise_access(), "multiply/Y store vector 2"},
+                     {&relayout_tile(), "multiply/w pad 8"},
+                     {&relayout_tile(), "multiply/x pad 4"},
+                     {&pipeline_copies(), "multiply/k0 stages 3 async"},
+                     {&launch_bounds(), "multiply/launch bounds 2"},
+                     {&peel_edges(), "multiply/k0 peel edges"}};
+  expect_commutes(laid_out(), copies, tensorised);
 }
 
 TEST(Tensorise, CommutesWithAFusedUpdate) {

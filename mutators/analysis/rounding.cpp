@@ -7,7 +7,7 @@
 #include <clang/AST/Attr.h>
 #include <clang/AST/RecursiveASTVisitor.h>
 
-#include "mutators/ptx_instruction.hpp"
+#include "mutators/analysis/warp_products.hpp"
 
 namespace evo {
 namespace {
@@ -31,15 +31,6 @@ const clang::VarDecl* register_of(const clang::Expr* lvalue) {
       !variable->hasAttr<clang::CUDASharedAttr>() && !variable->getType()->isPointerType() &&
       !variable->getType()->isReferenceType();
   return is_register ? variable : nullptr;
-}
-
-/// Whether a call is a leaf helper's of mma.sync: what it leaves in its registers is a sum.
-bool adds_matrices(const clang::CallExpr& call) {
-  const clang::FunctionDecl* callee = call.getDirectCallee();
-  const clang::FunctionDecl* helper = callee == nullptr ? nullptr : callee->getDefinition();
-  const clang::GCCAsmStmt* assembly = helper == nullptr ? nullptr : assembly_in(*helper);
-  const PtxInstruction* instruction = assembly == nullptr ? nullptr : ptx_instruction(*assembly);
-  return instruction != nullptr && instruction->kind == PtxInstruction::Kind::MultiplyMatrices;
 }
 
 class Products : public clang::RecursiveASTVisitor<Products> {
@@ -93,7 +84,7 @@ public:
     return true;
   }
   bool VisitCallExpr(clang::CallExpr* call) { // by reference or as a pointer: not followed
-    if (adds_matrices(*call)) {
+    if (multiplies_matrices(*call)) {         // what it leaves in its registers is a sum
       return true;
     }
     for (const clang::Expr* argument : call->arguments()) {
