@@ -170,7 +170,7 @@ std::vector<FoldForm> forms(const Kernel& kernel, const LowRank& low_rank) {
   return result;
 }
 
-bool keeps_meaning(const Kernel& kernel, const std::vector<Edit>& edits) {
+bool folding_keeps_meaning(const Kernel& kernel, const std::vector<Edit>& edits) {
   const auto after = Kernel::parse(apply_edits(kernel.source(), edits), kernel.target());
   const auto* parsed = std::get_if<Kernel>(&after);
   return parsed != nullptr && same_meaning(kernel, *parsed);
@@ -215,7 +215,7 @@ private:
                               : std::nullopt;
     for (const FoldForm& form : low_rank ? forms(kernel, *low_rank) : std::vector<FoldForm>{}) {
       auto edits = fold(kernel, graph, *low_rank, form);
-      if (edits && keeps_meaning(kernel, *edits)) {
+      if (edits && folding_keeps_meaning(kernel, *edits)) {
         return Rewrite{low_rank->multiply->kernel->getNameAsString() + "/" +
                            low_rank->matrix->getNameAsString() + " fold " +
                            low_rank->update->kernel->getNameAsString(),

@@ -21,10 +21,6 @@ namespace {
 
 using clang::dyn_cast;
 
-template <class T> const T& present(const T* found) {
-  return found != nullptr ? *found : throw CannotWrite{};
-}
-
 const clang::VarDecl* variable_in(const clang::Expr& expr) {
   const auto* use = dyn_cast<clang::DeclRefExpr>(expr.IgnoreParenImpCasts());
   return use == nullptr ? nullptr : dyn_cast<clang::VarDecl>(use->getDecl());
@@ -53,10 +49,10 @@ struct RowByRow {
   const clang::Expr* rows = nullptr; // in the launch
 };
 
-class Writer {
+class FoldingWriter {
 public:
-  Writer(const Kernel& kernel, const DependenceGraph& graph, const LowRank& low_rank,
-         const FoldForm& form)
+  FoldingWriter(const Kernel& kernel, const DependenceGraph& graph, const LowRank& low_rank,
+                const FoldForm& form)
       : kernel_(kernel), graph_(graph), low_rank_(low_rank), code_(low_rank.code), form_(form),
         removal_(kernel), names_(kernel), fold_(names_.fresh("fold")),
         folded_(names_.fresh("folded")), rows_(names_.fresh(fold_ + "_rows")),
@@ -342,7 +338,7 @@ private:
 std::optional<std::vector<Edit>> fold(const Kernel& kernel, const DependenceGraph& graph,
                                       const LowRank& low_rank, const FoldForm& form) {
   try {
-    return Writer(kernel, graph, low_rank, form).edits();
+    return FoldingWriter(kernel, graph, low_rank, form).edits();
   } catch (const CannotWrite&) {
     return std::nullopt;
   }

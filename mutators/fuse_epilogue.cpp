@@ -72,7 +72,7 @@ bool is_launched_once(const DependenceGraph& graph, const clang::FunctionDecl* k
 
 /// Sizes for the evaluation: one element, less than a block, and a little more than one of the
 /// usual 256 threads.
-constexpr std::array sizes{1, 67, 259};
+constexpr std::array epilogue_sizes{1, 67, 259};
 
 bool is_exact(const ElementSet& set) {
   return std::ranges::adjacent_find(set.elements) == set.elements.end() &&
@@ -102,7 +102,7 @@ bool meet(const Kernel& kernel, const Fusion& fusion, const EvaluatedLaunch& pro
 
 bool meet_at_all_sizes(const Kernel& kernel, const Fusion& fusion) {
   const auto dims = find_dims(kernel);
-  return dims && std::ranges::all_of(sizes, [&](int size) {
+  return dims && std::ranges::all_of(epilogue_sizes, [&](int size) {
            const auto evaluated = evaluate_launches(kernel, dims->at(size));
            const auto* launches = std::get_if<std::vector<EvaluatedLaunch>>(&evaluated);
            const auto find = [&](const Launch* launch) {

@@ -17,9 +17,9 @@
 namespace evo {
 namespace {
 
-class Writer {
+class FusionWriter {
 public:
-  Writer(const Kernel& kernel, const DependenceGraph& graph, const Fusion& fusion)
+  FusionWriter(const Kernel& kernel, const DependenceGraph& graph, const Fusion& fusion)
       : kernel_(kernel), graph_(graph), fusion_(fusion), removal_(kernel) {}
 
   std::vector<Edit> edits() {
@@ -136,7 +136,7 @@ private:
 std::optional<std::vector<Edit>> fuse(const Kernel& kernel, const DependenceGraph& graph,
                                       const Fusion& fusion) {
   try {
-    return Writer(kernel, graph, fusion).edits();
+    return FusionWriter(kernel, graph, fusion).edits();
   } catch (const CannotWrite&) {
     return std::nullopt;
   }

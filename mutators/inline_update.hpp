@@ -26,6 +26,10 @@ std::string text_of(const Kernel& kernel, const clang::Expr& expr);
 /// The text of a parameter's declaration under another name; CannotWrite inside a macro.
 std::string declaration(const Kernel& kernel, const clang::ParmVarDecl& parameter,
                         const std::string& name);
+/// The node itself; CannotWrite without one.
+template <class T> const T& present(const T* found) {
+  return found != nullptr ? *found : throw CannotWrite{};
+}
 /// The span itself; CannotWrite without one.
 Span checked(std::optional<Span> span);
 

@@ -22,6 +22,7 @@
 #include "mutators/constant_placement.hpp"
 #include "mutators/names.hpp"
 #include "mutators/render.hpp"
+#include "mutators/target.hpp"
 
 namespace evo {
 namespace {
@@ -53,7 +54,7 @@ struct Coordinate {
 enum class Among { Block, Warp };
 
 /// A sum of the coordinate, an element's number and whatever else.
-struct Site {
+struct NumberedElement {
   const clang::Expr* element = nullptr; // its number, or what that leaves in its group
   Values values;                        // of it
   std::vector<const clang::Expr*> summands;
@@ -117,8 +118,8 @@ public:
     if (!add_sites(*coordinate_.variable) || sites_.empty()) {
       return {};
     }
-    if (std::ranges::all_of(sites_,
-                            [&](const Site& site) { return as_grouped(site).has_value(); })) {
+    if (std::ranges::all_of(
+            sites_, [&](const NumberedElement& site) { return as_grouped(site).has_value(); })) {
       return regrouped();
     }
     return coordinate_.warp_lanes == nullptr ? grouped() : std::vector<Rewrite>{};
@@ -152,10 +153,10 @@ private:
     });
   }
 
-  std::vector<Site> elements_of(const clang::Expr& sum) const {
+  std::vector<NumberedElement> elements_of(const clang::Expr& sum) const {
     std::vector<const clang::Expr*> summands;
     add_summands(sum, summands);
-    std::vector<Site> elements;
+    std::vector<NumberedElement> elements;
     for (const clang::Expr* summand : summands) {
       const auto values = values_.of(*summand);
       if (values && *values->begin() >= 0 && *values->rbegin() < coordinate_.group) {
@@ -164,8 +165,8 @@ private:
     }
     // Of one group there is but number 0, which says less than what it leaves in its group.
     const auto grouped = std::ranges::find_if(
-        elements, [&](const Site& site) { return as_grouped(site).has_value(); });
-    return grouped == elements.end() ? elements : std::vector<Site>{*grouped};
+        elements, [&](const NumberedElement& site) { return as_grouped(site).has_value(); });
+    return grouped == elements.end() ? elements : std::vector<NumberedElement>{*grouped};
   }
 
   /// The least group that no wide access crosses: wherever an element's number goes in steps, what
@@ -183,7 +184,7 @@ private:
 
   std::vector<Rewrite> grouped() {
     std::vector<Values> numbers;
-    std::ranges::transform(sites_, std::back_inserter(numbers), &Site::values);
+    std::ranges::transform(sites_, std::back_inserter(numbers), &NumberedElement::values);
     const std::int64_t together = widest_step(numbers, coordinate_.group);
     std::vector<Rewrite> result;
     for (const Among among : {Among::Block, Among::Warp}) {
@@ -216,7 +217,7 @@ private:
     } else if (const auto factor = span_of(kernel_, coordinate_.factor->getSourceRange())) {
       others.push_back({factor->begin, factor->length(), name});
     }
-    auto edits = with_elements([&](const Site&, const std::string& element) {
+    auto edits = with_elements([&](const NumberedElement&, const std::string& element) {
       return element + " / " + name + " * (" + side_by_side + " * " + name + ") + " + element +
              " % " + name;
     });
@@ -264,7 +265,7 @@ private:
   /// one.
   template <class Map> std::optional<std::vector<Edit>> with_elements(const Map& map) const {
     std::vector<Edit> edits;
-    for (const Site& site : sites_) {
+    for (const NumberedElement& site : sites_) {
       const auto span = span_of(kernel_, site.element->getSourceRange());
       const auto element = operand(kernel_, *site.element, Binding::Product);
       const bool again = span && std::ranges::any_of(edits, [&](const Edit& edit) {
@@ -282,7 +283,7 @@ private:
   /// Moves groups of `together` elements on in the tile, in which a thread has `whole` elements.
   bool may_exchange(std::int64_t together, std::int64_t whole) {
     const std::string size = std::to_string(together);
-    const auto edits = with_elements([&](const Site& site, const std::string& element) {
+    const auto edits = with_elements([&](const NumberedElement& site, const std::string& element) {
       const auto grouped = as_grouped(site);
       const std::string begin =
           coordinate_.variable->getNameAsString() +
@@ -305,7 +306,7 @@ private:
 
   // In groups of another size
 
-  std::optional<Grouped> as_grouped(const Site& site) const {
+  std::optional<Grouped> as_grouped(const NumberedElement& site) const {
     const clang::Expr* number = over_group(*site.element, clang::BO_Rem);
     if (number == nullptr) {
       return std::nullopt;
@@ -332,7 +333,7 @@ private:
 
   std::vector<Rewrite> regrouped() {
     std::vector<Values> numbers;
-    for (const Site& site : sites_) {
+    for (const NumberedElement& site : sites_) {
       numbers.push_back(*values_.of(*as_grouped(site)->number));
     }
     const std::int64_t together = widest_step(numbers, 0);
@@ -396,7 +397,7 @@ private:
       return std::nullopt;
     }
     std::vector<Edit> edits = lanes->edits;
-    for (const Site& site : sites_) {
+    for (const NumberedElement& site : sites_) {
       const auto stride = span_of(kernel_, as_grouped(site)->stride->getSourceRange());
       if (!stride) {
         return std::nullopt;
@@ -410,7 +411,7 @@ private:
   const clang::Expr* written(std::int64_t whole) const {
     for (const DeviceLoop& loop : device_loops(kernel_)) {
       const auto limit = constant_value(kernel_, *loop.counted.limit);
-      const bool counts = std::ranges::any_of(sites_, [&](const Site& site) {
+      const bool counts = std::ranges::any_of(sites_, [&](const NumberedElement& site) {
         return mentions(*as_grouped(site)->number, *loop.counted.counter);
       });
       if (counts && limit == whole) {
@@ -469,7 +470,7 @@ private:
       }
     }
     return !check_rules(find_rules(kernel_), evaluator) &&
-           std::ranges::all_of(sites_, [&](const Site& site) {
+           std::ranges::all_of(sites_, [&](const NumberedElement& site) {
              return is(*as_grouped(site)->stride, among * size);
            });
   }
@@ -479,7 +480,7 @@ private:
   const CounterValues& values_;
   const Coordinate& coordinate_;
   ThreadExchange& exchange_;
-  std::vector<Site> sites_;
+  std::vector<NumberedElement> sites_;
 };
 
 /// How many positions there are, in terms of constants: of thread / columns and thread % columns.
@@ -519,7 +520,6 @@ std::optional<std::int64_t> count_of_positions(const std::vector<std::int64_t>& 
 /// How many neighbouring positions every warp has, from a multiple of that many on; 0 where that
 /// differs.
 std::int64_t lanes_of_warps(const std::vector<std::int64_t>& positions) {
-  constexpr std::ptrdiff_t warp_size = 32;
   std::set<std::int64_t> sizes;
   for (auto warp = positions.begin(); positions.end() - warp >= warp_size; warp += warp_size) {
     const std::set<std::int64_t> own(warp, warp + warp_size);

@@ -131,7 +131,7 @@ std::optional<std::string> text_of(const Kernel& kernel, const BlockExtent& exte
 }
 
 /// Where the bounds stand, or may be put.
-struct Site {
+struct BoundsSite {
   Span span;
   std::string present; // the choice that stands there: "", "bounds", "bounds 2"
 };
@@ -142,11 +142,11 @@ std::optional<Span> written_bounds(const Kernel& kernel, const clang::Attr& attr
   return span_of(kernel, sources.getExpansionRange(attribute.getLocation()).getAsRange());
 }
 
-std::optional<Site> site_of(const Kernel& kernel, const clang::FunctionDecl& function) {
+std::optional<BoundsSite> site_of(const Kernel& kernel, const clang::FunctionDecl& function) {
   const auto* bounds = function.getAttr<clang::CUDALaunchBoundsAttr>();
   if (bounds == nullptr) {
     const auto name = span_of(kernel, function.getNameInfo().getSourceRange());
-    return name ? std::optional(Site{{name->begin, name->begin}, ""}) : std::nullopt;
+    return name ? std::optional(BoundsSite{{name->begin, name->begin}, ""}) : std::nullopt;
   }
   const auto span = written_bounds(kernel, *bounds);
   const clang::Expr* blocks = bounds->getMinBlocks();
@@ -155,7 +155,7 @@ std::optional<Site> site_of(const Kernel& kernel, const clang::FunctionDecl& fun
   if (!span || !count) {
     return std::nullopt;
   }
-  return Site{*span, *count == 0 ? "bounds" : "bounds " + std::to_string(*count)};
+  return BoundsSite{*span, *count == 0 ? "bounds" : "bounds " + std::to_string(*count)};
 }
 
 std::vector<Rewrite> proposals(const Kernel& kernel, const clang::FunctionDecl& function,

@@ -52,8 +52,8 @@ namespace evo {
 namespace {
 
 constexpr std::array stage_counts{2, 3, 4, 5};
-constexpr int most_with_registers = 4;    // stages
-constexpr std::array trial_sizes{67, 80}; // an odd one, and one of whole, aligned groups
+constexpr int most_with_registers = 4;   // stages
+constexpr std::array tail_sizes{67, 80}; // an odd one, and one of whole, aligned groups
 
 /// One loop's rewrite: everything known, nothing refused, text printed.
 class Pipelining {
@@ -202,7 +202,7 @@ private:
 
 Trials::Trials(const Kernel& kernel, const clang::FunctionDecl& function)
     : kernel_(kernel), dims_(find_dims(kernel)) {
-  for (const std::int64_t size : trial_sizes) {
+  for (const std::int64_t size : tail_sizes) {
     const auto launches =
         dims_ ? launches_at(kernel, *dims_, size) : std::vector<EvaluatedLaunch>{};
     const std::size_t known = trials_.size();

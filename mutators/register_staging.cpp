@@ -22,24 +22,25 @@ using clang::dyn_cast;
 using clang::isa;
 
 /// place = value
-struct Assignment {
+struct WrittenAssignment {
   const clang::Stmt* statement = nullptr;
   const clang::Expr* place = nullptr;
   const clang::Expr* value = nullptr;
   bool compound = false;
 };
 
-std::optional<Assignment> assignment(const clang::Stmt* statement) {
+std::optional<WrittenAssignment> assignment(const clang::Stmt* statement) {
   if (const auto* cleanups = dyn_cast<clang::ExprWithCleanups>(statement)) {
     statement = cleanups->getSubExpr();
   }
   const auto* binary = dyn_cast<clang::BinaryOperator>(statement);
   if (binary != nullptr && binary->isAssignmentOp()) {
-    return Assignment{binary, binary->getLHS(), binary->getRHS(), binary->isCompoundAssignmentOp()};
+    return WrittenAssignment{binary, binary->getLHS(), binary->getRHS(),
+                             binary->isCompoundAssignmentOp()};
   }
   const auto* call = dyn_cast<clang::CXXOperatorCallExpr>(statement);
   if (call != nullptr && call->getOperator() == clang::OO_Equal && call->getNumArgs() == 2) {
-    return Assignment{call, call->getArg(0), call->getArg(1)};
+    return WrittenAssignment{call, call->getArg(0), call->getArg(1)};
   }
   return std::nullopt;
 }
@@ -78,8 +79,8 @@ struct StagedLoop {
 };
 
 /// An assignment to shared memory, and the registers between its halves.
-struct Site {
-  Assignment assignment;
+struct StagingSite {
+  WrittenAssignment assignment;
   Memory tile;
   std::string slot;                 // "w_next[step]"
   std::optional<CopySource> source; // if it can be an asynchronous copy
@@ -111,19 +112,20 @@ public:
 private:
   bool analyse(const clang::Stmt* statement);
   bool analyse_loop(const clang::ForStmt* loop);
-  bool analyse_assignment(const clang::Stmt* statement, const Assignment& assigned);
-  void add_site(const clang::Stmt* statement, const Assignment& assigned, const Memory& tile);
+  bool analyse_assignment(const clang::Stmt* statement, const WrittenAssignment& assigned);
+  void add_site(const clang::Stmt* statement, const WrittenAssignment& assigned,
+                const Memory& tile);
   void name_steps(StagedLoop& loop, const std::string& tile);
   std::string& scope_of(const CountedLoop& loop);
 
-  bool is_printed(const Site& site) const { return site.copied == (form_ == Form::Copy); }
+  bool is_printed(const StagingSite& site) const { return site.copied == (form_ == Form::Copy); }
   bool is_kept(const clang::Stmt* statement) const;
   void require(const clang::Stmt* statement);
-  void require_for(const Site& site);
+  void require_for(const StagingSite& site);
 
   std::string print(const clang::Stmt* statement);
-  std::string print_site(const Site& site);
-  std::string print_copy(const Site& site);
+  std::string print_site(const StagingSite& site);
+  std::string print_copy(const StagingSite& site);
   std::string print_copied(const CopiedElement& element, const std::string& place);
   std::string group_place(const clang::Expr& place, std::size_t element);
   std::string print_inside(const clang::Stmt* body);
@@ -137,7 +139,7 @@ private:
   const Stages& stages_;
   Names& names_;
   std::map<const clang::Stmt*, StagedLoop> loops_;
-  std::map<const clang::Stmt*, Site> sites_;
+  std::map<const clang::Stmt*, StagingSite> sites_;
   std::vector<std::pair<Memory, std::string>> registers_; // in source order
   std::set<const clang::VarDecl*> locals_;
   std::set<const clang::Stmt*> writers_;   // statements whose writes are understood
@@ -184,7 +186,8 @@ bool LoadSplitter::analyse(const clang::Stmt* statement) {
   return assigned && analyse_assignment(statement, *assigned);
 }
 
-bool LoadSplitter::analyse_assignment(const clang::Stmt* statement, const Assignment& assigned) {
+bool LoadSplitter::analyse_assignment(const clang::Stmt* statement,
+                                      const WrittenAssignment& assigned) {
   const Memory target = memory_of(*assigned.place);
   writers_.insert(assigned.statement);
   if (target.space == Space::Shared && !assigned.compound &&
@@ -260,7 +263,7 @@ void LoadSplitter::name_steps(StagedLoop& loop, const std::string& tile) {
   }
 }
 
-void LoadSplitter::add_site(const clang::Stmt* statement, const Assignment& assigned,
+void LoadSplitter::add_site(const clang::Stmt* statement, const WrittenAssignment& assigned,
                             const Memory& tile) {
   const std::string name =
       tile.member != nullptr ? tile.member->getNameAsString() : tile.variable->getNameAsString();
@@ -326,7 +329,7 @@ bool LoadSplitter::is_kept(const clang::Stmt* statement) const {
                              [&](const clang::Stmt* child) { return is_kept(child); });
 }
 
-void LoadSplitter::require_for(const Site& site) {
+void LoadSplitter::require_for(const StagingSite& site) {
   if (form_ != Form::Fetch) {
     add_mentioned(site.assignment.place, needed_);
   }
@@ -409,7 +412,7 @@ std::string LoadSplitter::print(const clang::Stmt* statement) {
   return text(statement) + "\n";
 }
 
-std::string LoadSplitter::print_site(const Site& site) {
+std::string LoadSplitter::print_site(const StagingSite& site) {
   switch (form_) {
   case Form::Fetch:
     return site.slot + " = " + text(site.assignment.value) + ";\n";
@@ -462,7 +465,7 @@ std::string LoadSplitter::print_copied(const CopiedElement& element, const std::
          zeros + ");\n";
 }
 
-std::string LoadSplitter::print_copy(const Site& site) {
+std::string LoadSplitter::print_copy(const StagingSite& site) {
   const clang::Expr& place = *site.assignment.place;
   const CopySource& source = *site.source;
   if (!place.getType()->isRecordType()) {

@@ -56,14 +56,10 @@
 namespace evo {
 namespace {
 
-template <class T> const T& present(const T* found) {
-  return found != nullptr ? *found : throw CannotWrite{};
-}
-
 /// The rewrites of one matrix. All of it throws CannotWrite where they cannot be written.
-class Relayout {
+class MatrixRelayout {
 public:
-  Relayout(const Kernel& kernel, const DependenceGraph& graph, const PrivateMatrix& matrix)
+  MatrixRelayout(const Kernel& kernel, const DependenceGraph& graph, const PrivateMatrix& matrix)
       : kernel_(kernel), graph_(graph), matrix_(matrix) {}
 
   std::vector<Edit> transposed() {
@@ -260,7 +256,7 @@ private:
         result.push_back({name + choice, std::move(*edits)});
       }
     };
-    const auto relayout = [&] { return Relayout(kernel, graph, matrix); };
+    const auto relayout = [&] { return MatrixRelayout(kernel, graph, matrix); };
     add(" transpose", legal(kernel, [&] { return relayout().transposed(); }));
     if (!matrix.padded) {
       add(" pitch 4", legal(kernel, [&] { return relayout().with_pitch(); }));

@@ -51,11 +51,12 @@ using clang::dyn_cast;
 constexpr std::array<std::int64_t, 4> amounts{0, 1, 4, 8};
 
 /// A kernel's tile, and what can be done with it.
-class Relayout {
+class TileRelayout {
 public:
   /// `paddings`: of tiles before this one, by constants of their own.
-  Relayout(const Kernel& kernel, const clang::FunctionDecl& function, const TileStorage& storage,
-           const TileAccesses& tile, std::vector<const clang::VarDecl*> paddings)
+  TileRelayout(const Kernel& kernel, const clang::FunctionDecl& function,
+               const TileStorage& storage, const TileAccesses& tile,
+               std::vector<const clang::VarDecl*> paddings)
       : kernel_(kernel), function_(function), storage_(storage), tile_(tile),
         paddings_(std::move(paddings)), padding_(find_padding(kernel, tile)) {}
 
@@ -87,15 +88,15 @@ private:
   std::optional<Padding> padding_;
 };
 
-std::optional<std::string> Relayout::text(const clang::Expr* expr) const {
+std::optional<std::string> TileRelayout::text(const clang::Expr* expr) const {
   const auto span = span_of(kernel_, expr->getSourceRange());
   return span ? std::optional(render(kernel_, *span)) : std::nullopt;
 }
 
 /// Sorts the edits, which make rows of another length, if the block has room for them and
 /// everything aligned stays so.
-std::optional<std::vector<Edit>> Relayout::if_legal(std::vector<Edit> edits, std::int64_t rows,
-                                                    std::int64_t row_elements) const {
+std::optional<std::vector<Edit>> TileRelayout::if_legal(std::vector<Edit> edits, std::int64_t rows,
+                                                        std::int64_t row_elements) const {
   const clang::ASTContext& ast = kernel_.ast();
   const clang::QualType type = tile_.tile->getType();
   const std::int64_t unit = ast.getTypeSizeInChars(ast.getBaseElementType(type)).getQuantity();
@@ -114,7 +115,7 @@ std::optional<std::vector<Edit>> Relayout::if_legal(std::vector<Edit> edits, std
   return legal ? std::optional(std::move(edits)) : std::nullopt;
 }
 
-std::optional<std::vector<Edit>> Relayout::transposed() const {
+std::optional<std::vector<Edit>> TileRelayout::transposed() const {
   std::vector<Edit> edits;
   const auto replace = [&](const clang::Expr* expr, const std::optional<std::string>& by) {
     const auto span = span_of(kernel_, expr->getSourceRange());
@@ -144,7 +145,7 @@ std::optional<std::vector<Edit>> Relayout::transposed() const {
   return if_legal(std::move(edits), columns(), rows() + amount());
 }
 
-std::optional<std::vector<Edit>> Relayout::padded(std::int64_t amount) const {
+std::optional<std::vector<Edit>> TileRelayout::padded(std::int64_t amount) const {
   if (amount == this->amount()) {
     return std::nullopt;
   }
@@ -160,7 +161,7 @@ std::optional<std::vector<Edit>> Relayout::padded(std::int64_t amount) const {
   return edits ? if_legal(std::move(*edits), rows(), columns() + amount) : std::nullopt;
 }
 
-std::optional<std::vector<Edit>> Relayout::without_padding() const {
+std::optional<std::vector<Edit>> TileRelayout::without_padding() const {
   const auto extent = span_of(kernel_, padding_->extent->getSourceRange());
   const auto written = span_of(kernel_, padding_->amount->getSourceRange());
   if (!extent || !written) {
@@ -175,7 +176,7 @@ std::optional<std::vector<Edit>> Relayout::without_padding() const {
   return edits;
 }
 
-std::optional<std::vector<Edit>> Relayout::by_new_constant(std::int64_t amount) const {
+std::optional<std::vector<Edit>> TileRelayout::by_new_constant(std::int64_t amount) const {
   const clang::Expr* last = tile_.written_extents.back();
   const clang::Expr* replaced = padding_ ? padding_->amount : last;
   const auto span = span_of(kernel_, replaced->getSourceRange());
@@ -193,7 +194,7 @@ std::optional<std::vector<Edit>> Relayout::by_new_constant(std::int64_t amount) 
 
 /// Behind what the extents mention and the paddings of earlier tiles, so that the order of rewrites
 /// does not matter; before the tile where that is not possible.
-std::optional<unsigned> Relayout::offset_for_constant() const {
+std::optional<unsigned> TileRelayout::offset_for_constant() const {
   const clang::Decl& user =
       storage_.record == nullptr ? static_cast<const clang::Decl&>(function_) : *storage_.record;
   std::vector<const clang::VarDecl*> mentioned = paddings_;
@@ -233,7 +234,7 @@ private:
     std::vector<const clang::VarDecl*> paddings;
     const auto tiles = find_tile_accesses(kernel, function, storage);
     for (const TileAccesses& tile : tiles) {
-      const Relayout relayout(kernel, function, storage, tile, paddings);
+      const TileRelayout relayout(kernel, function, storage, tile, paddings);
       const auto add = [&](const std::string& choice, std::optional<std::vector<Edit>> edits) {
         const std::string label = relayout.name() + choice;
         if (edits && std::ranges::count(result, label, &Rewrite::label) == 0) {

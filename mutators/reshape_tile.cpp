@@ -42,22 +42,22 @@
 #include "mutators/analysis/warp_products.hpp"
 #include "mutators/mutator.hpp"
 #include "mutators/registry.hpp"
+#include "mutators/target.hpp"
 
 namespace evo {
 namespace {
 
-constexpr std::int64_t warp_threads = 32;
 constexpr std::int64_t static_shared_limit = 48 * 1024;
 constexpr std::int64_t working_registers = 32; // addresses, counters and fragments
 constexpr std::array<std::int64_t, 5> k_tiles{4, 8, 16, 32, 64};
-constexpr std::array<std::int64_t, 4> stage_counts{2, 3, 4, 5};
+constexpr std::array<std::int64_t, 4> stage_choices{2, 3, 4, 5};
 constexpr std::int64_t large_size = 1027;
-constexpr std::array<std::int64_t, 5> trial_sizes{67, 131, 259, 515, large_size};
+constexpr std::array<std::int64_t, 5> partial_sizes{67, 131, 259, 515, large_size};
 
 using Launches = std::vector<EvaluatedLaunch>;
 
 /// What the body of a kernel and everything it calls and lays out mentions.
-class Mentions : public clang::RecursiveASTVisitor<Mentions> {
+class KernelMentions : public clang::RecursiveASTVisitor<KernelMentions> {
 public:
   bool VisitDeclRefExpr(clang::DeclRefExpr* reference) {
     if (const auto* variable = clang::dyn_cast<clang::VarDecl>(reference->getDecl())) {
@@ -87,7 +87,7 @@ public:
   }
   bool VisitCallExpr(clang::CallExpr* call) {
     if (wait_for_copies(call) != nullptr) {
-      Mentions groups;
+      KernelMentions groups;
       groups.TraverseStmt(call->getArg(0));
       waited_for.merge(groups.variables);
     }
@@ -158,7 +158,7 @@ private:
     }
     std::vector<std::int64_t> values(k_tiles.begin(), k_tiles.end());
     if (tile.counts_stages) {
-      values.assign(stage_counts.begin(), stage_counts.end());
+      values.assign(stage_choices.begin(), stage_choices.end());
     }
     std::erase(values, now);
     return values;
@@ -224,7 +224,7 @@ private:
       std::vector<std::int64_t> elements;
       Evaluator evaluator(kernel_, assignment);
       for (const EvaluatedLaunch& launch :
-           launches(trial_sizes.front(), assignment).value_or(Launches{})) {
+           launches(partial_sizes.front(), assignment).value_or(Launches{})) {
         const auto use = footprint(evaluator, launch, {{0, 0, 0}});
         const auto* found = std::get_if<Footprint>(&use);
         elements.push_back(found != nullptr ? found->shared_elements_written : -1);
@@ -280,7 +280,7 @@ private:
   /// Whether the file divides one by the other: a block tile by its thread tile.
   bool divides(const Tile& a, const Tile& b) {
     const auto mentions = [](const clang::Expr* expression, const Tile& tile) {
-      Mentions found;
+      KernelMentions found;
       found.TraverseStmt(const_cast<clang::Expr*>(expression));
       return found.variables.contains(tile.constant.declaration);
     };
@@ -365,7 +365,7 @@ private:
       }
       return true;
     };
-    for (const std::int64_t size : trial_sizes) {
+    for (const std::int64_t size : partial_sizes) {
       const auto before = launches(size, {});
       const auto after = launches(size, values);
       if (before && after && std::ranges::equal(*whole, *before, {}, kernel_of, kernel_of) &&
@@ -397,7 +397,7 @@ private:
     const Target& target = kernel_.target();
     const std::int64_t threads = launch.block.count();
     const auto words = array_words(launch, values);
-    return threads % warp_threads == 0 && threads <= target.threads_per_block && words &&
+    return threads % warp_size == 0 && threads <= target.threads_per_block && words &&
            words->shared * 4 <= static_shared_limit && launch.shared_bytes <= launch.shared_limit &&
            words->shared * 4 + launch.shared_bytes <= target.shared_bytes_per_block &&
            words->held + working_registers <= target.registers_per_thread;
@@ -499,7 +499,7 @@ private:
   std::vector<Constant> constants_;
   ConstantRules rules_;
   std::optional<EntryDims> dims_;
-  std::map<const clang::FunctionDecl*, Mentions> mentions_;
+  std::map<const clang::FunctionDecl*, KernelMentions> mentions_;
   std::vector<Choice> sides_; // block tiles with their thread tiles
   std::map<std::pair<std::int64_t, Assignment>, std::optional<Launches>> launches_;
   std::map<std::tuple<std::size_t, std::int64_t, bool, bool, bool>,

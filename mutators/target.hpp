@@ -7,6 +7,8 @@
 
 namespace evo {
 
+inline constexpr int warp_size = 32; // threads, on every architecture
+
 /// Per-block limits of an architecture, from the CUDA C++ Programming Guide, "Compute
 /// Capabilities" table.
 struct Target {

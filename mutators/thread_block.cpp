@@ -17,7 +17,7 @@ namespace {
 
 using clang::dyn_cast;
 
-constexpr std::int64_t any_size = 259;
+constexpr std::int64_t coordinate_size = 259;
 
 /// The constant at namespace scope that an expression names; nullptr for any other.
 const clang::VarDecl* constant_named(const clang::Expr& expr) {
@@ -53,7 +53,7 @@ std::vector<ThreadBlock> thread_blocks(const Kernel& kernel) {
   std::vector<ThreadBlock> result;
   std::map<const clang::FunctionDecl*, Extent3> blocks;
   for (const EvaluatedLaunch& launch :
-       dims ? launches_at(kernel, *dims, any_size) : std::vector<EvaluatedLaunch>{}) {
+       dims ? launches_at(kernel, *dims, coordinate_size) : std::vector<EvaluatedLaunch>{}) {
     const clang::FunctionDecl* function = launch.launch.kernel;
     const auto [known, added] = blocks.emplace(function, launch.block);
     if (known->second != launch.block) {

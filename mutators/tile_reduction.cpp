@@ -40,6 +40,7 @@
 #include "mutators/analysis/meaning.hpp"
 #include "mutators/mutator.hpp"
 #include "mutators/registry.hpp"
+#include "mutators/target.hpp"
 #include "mutators/tiling.hpp"
 
 namespace evo {
@@ -63,8 +64,7 @@ std::vector<TileShape> shapes(const PlainReduction& reduction) {
 }
 
 bool fits(const TileShape& shape, const Target& target) {
-  constexpr int warp_threads = 32;
-  return shape.block_m % shape.thread_m == 0 && shape.threads() % warp_threads == 0 &&
+  return shape.block_m % shape.thread_m == 0 && shape.threads() % warp_size == 0 &&
          shape.threads() <= target.threads_per_block &&
          shape.shared_bytes() <= target.shared_bytes_per_block;
 }
@@ -80,7 +80,7 @@ bool is_long(const Kernel& kernel, const PlainReduction& reduction) {
   return trip_count(kernel, reduction.loop.counted).value_or(few + 1) > few;
 }
 
-bool keeps_meaning(const Kernel& kernel, const std::vector<Edit>& edits) {
+bool tiling_keeps_meaning(const Kernel& kernel, const std::vector<Edit>& edits) {
   const auto after = Kernel::parse(apply_edits(kernel.source(), edits), kernel.target());
   const auto* parsed = std::get_if<Kernel>(&after);
   return parsed != nullptr && same_meaning(kernel, *parsed, telling_dims(*parsed));
@@ -111,7 +111,7 @@ public:
           family.push_back({label(reduction, shape), std::move(*edits)});
         }
       }
-      if (!family.empty() && keeps_meaning(kernel, family.front().edits)) {
+      if (!family.empty() && tiling_keeps_meaning(kernel, family.front().edits)) {
         std::ranges::move(family, std::back_inserter(result));
       }
     }

@@ -26,9 +26,9 @@ namespace {
 using clang::dyn_cast;
 using clang::isa;
 
-class Writer {
+class TilingWriter {
 public:
-  Writer(const Kernel& kernel, const PlainReduction& reduction, const TileShape& shape)
+  TilingWriter(const Kernel& kernel, const PlainReduction& reduction, const TileShape& shape)
       : kernel_(kernel), reduction_(reduction), code_(reduction.code), shape_(shape),
         removal_(kernel), names_(kernel), local_names_(names_in(*code_.kernel)) {}
 
@@ -464,7 +464,7 @@ private:
 std::optional<std::vector<Edit>> tile(const Kernel& kernel, const PlainReduction& reduction,
                                       const TileShape& shape) {
   try {
-    return Writer(kernel, reduction, shape).edits();
+    return TilingWriter(kernel, reduction, shape).edits();
   } catch (const CannotWrite&) {
     return std::nullopt;
   }

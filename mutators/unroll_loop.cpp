@@ -34,7 +34,7 @@
 namespace evo {
 namespace {
 
-constexpr std::array factors{1, 2, 4, 8, 16, 32};
+constexpr std::array unroll_factors{1, 2, 4, 8, 16, 32};
 constexpr std::int64_t max_copies = 4096;
 
 bool encloses(const DeviceLoop& outer, const DeviceLoop& inner) {
@@ -74,7 +74,7 @@ std::string choice_of(const Kernel& kernel, const clang::Attr& attribute) {
 
 std::vector<std::string> sensible_choices(std::optional<std::int64_t> trips, std::int64_t inner) {
   std::vector<std::string> choices;
-  for (const int factor : factors) {
+  for (const int factor : unroll_factors) {
     const bool divides = !trips || (factor < *trips && *trips % factor == 0);
     if (divides && factor * inner <= max_copies) {
       choices.push_back(std::to_string(factor));

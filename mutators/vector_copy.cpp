@@ -27,7 +27,7 @@ namespace {
 
 using clang::dyn_cast;
 
-constexpr std::int64_t any_size = 1027; // block sizes are constants
+constexpr std::int64_t launch_size = 1027; // block sizes are constants
 
 class UseCollector : public clang::RecursiveASTVisitor<UseCollector> {
 public:
@@ -62,7 +62,7 @@ bool takes_a_sum(const Kernel& kernel, const clang::DeclRefExpr& use) {
 bool starts_cover(const Kernel& kernel, const clang::FunctionDecl& function,
                   const clang::Expr& start, std::int64_t stride) {
   const auto dims = find_dims(kernel);
-  const auto launches = dims ? evaluate_launches(kernel, dims->at(any_size))
+  const auto launches = dims ? evaluate_launches(kernel, dims->at(launch_size))
                              : std::variant<std::vector<EvaluatedLaunch>, Failure>{Failure{}};
   const auto* all = std::get_if<std::vector<EvaluatedLaunch>>(&launches);
   bool launched = false;

@@ -17,13 +17,13 @@
 #include "mutators/constant_placement.hpp"
 #include "mutators/names.hpp"
 #include "mutators/render.hpp"
+#include "mutators/target.hpp"
 
 namespace evo {
 namespace {
 
 using clang::dyn_cast;
 
-constexpr std::int64_t warp_size = 32;
 constexpr std::array<std::int64_t, 4> lanes{2, 4, 8, 16}; // along the faster coordinate
 
 std::string label(const ThreadBlock& block, std::int64_t lanes_n) {

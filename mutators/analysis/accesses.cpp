@@ -60,7 +60,7 @@ bool does_nothing(const clang::Expr* initialiser) {
          construction->getConstructor()->isTrivial();
 }
 
-class Collector {
+class AccessCollector {
 public:
   void visit(const clang::Stmt* statement);
   Memory owner(const clang::Expr* expr) const;
@@ -92,7 +92,7 @@ private:
 };
 
 /// The memory that a pointer or reference variable leads to.
-Memory Collector::owner_behind(const clang::VarDecl* pointer) const {
+Memory AccessCollector::owner_behind(const clang::VarDecl* pointer) const {
   const auto* function = dyn_cast<clang::FunctionDecl>(pointer->getDeclContext());
   if (function == nullptr ||
       (pointer->getType()->isPointerType() && is_reassigned(function->getBody(), pointer))) {
@@ -107,7 +107,7 @@ Memory Collector::owner_behind(const clang::VarDecl* pointer) const {
   return pointer->getInit() == nullptr ? Memory{} : owner(pointer->getInit());
 }
 
-Memory Collector::owner(const clang::Expr* expr) const {
+Memory AccessCollector::owner(const clang::Expr* expr) const {
   expr = expr->IgnoreParens();
   if (const auto* cast = dyn_cast<clang::CastExpr>(expr)) {
     if (cast->getCastKind() != clang::CK_LValueToRValue) {
@@ -151,7 +151,7 @@ Memory Collector::owner(const clang::Expr* expr) const {
   return {};
 }
 
-void Collector::add(const MemoryAccess& access) {
+void AccessCollector::add(const MemoryAccess& access) {
   const bool local_to_call = access.memory.space == Space::Register &&
                              std::ranges::any_of(calls_, [&](const clang::FunctionDecl* callee) {
                                return access.memory.variable->getDeclContext() == callee;
@@ -161,8 +161,8 @@ void Collector::add(const MemoryAccess& access) {
   }
 }
 
-void Collector::touch(const clang::Expr* place, bool reads, bool writes,
-                      const clang::Stmt* statement, std::optional<Memory> source) {
+void AccessCollector::touch(const clang::Expr* place, bool reads, bool writes,
+                            const clang::Stmt* statement, std::optional<Memory> source) {
   const auto* choice = dyn_cast<clang::ConditionalOperator>(place->IgnoreParenImpCasts());
   if (choice != nullptr && !place->getType()->isPointerType()) {
     visit(choice->getCond());
@@ -175,7 +175,7 @@ void Collector::touch(const clang::Expr* place, bool reads, bool writes,
 }
 
 /// The index expressions and pointers that an lvalue or address is computed from.
-void Collector::visit_place(const clang::Expr* expr) {
+void AccessCollector::visit_place(const clang::Expr* expr) {
   expr = expr->IgnoreParens();
   if (const auto* cast = dyn_cast<clang::CastExpr>(expr)) {
     if (cast->getCastKind() == clang::CK_LValueToRValue) {
@@ -203,7 +203,7 @@ void Collector::visit_place(const clang::Expr* expr) {
 
 /// An expression used for its value, also where C++ copies a struct without a conversion. Returns
 /// the farthest memory that the value comes from.
-Memory Collector::visit_value(const clang::Expr* expr) {
+Memory AccessCollector::visit_value(const clang::Expr* expr) {
   const std::size_t before = result.list.size();
   if (const auto* temporary = dyn_cast<clang::MaterializeTemporaryExpr>(expr)) {
     visit(temporary->getSubExpr());
@@ -222,13 +222,13 @@ Memory Collector::visit_value(const clang::Expr* expr) {
   return source;
 }
 
-void Collector::visit_children(const clang::Stmt* statement) {
+void AccessCollector::visit_children(const clang::Stmt* statement) {
   for (const clang::Stmt* child : statement->children()) {
     visit(child);
   }
 }
 
-void Collector::define(const clang::DeclStmt* statement) {
+void AccessCollector::define(const clang::DeclStmt* statement) {
   for (const clang::Decl* decl : statement->decls()) {
     const auto* variable = dyn_cast<clang::VarDecl>(decl);
     if (variable == nullptr || variable->getInit() == nullptr ||
@@ -245,7 +245,7 @@ void Collector::define(const clang::DeclStmt* statement) {
 }
 
 /// What ldmatrix reads is read where the pointer becomes a number (visit_call).
-void Collector::visit_assembly(const clang::GCCAsmStmt* assembly) {
+void AccessCollector::visit_assembly(const clang::GCCAsmStmt* assembly) {
   const PtxInstruction* instruction = ptx_instruction(*assembly);
   Memory source{Space::Register};
   for (unsigned i = 0; i < assembly->getNumInputs(); ++i) {
@@ -265,7 +265,7 @@ void Collector::visit_assembly(const clang::GCCAsmStmt* assembly) {
 }
 
 /// The memory that a number stands for which was a pointer.
-Memory Collector::owner_of_address(const clang::Expr* number) const {
+Memory AccessCollector::owner_of_address(const clang::Expr* number) const {
   number = number->IgnoreParenCasts();
   if (const auto* call = dyn_cast<clang::CallExpr>(number)) {
     return call->getNumArgs() == 1 ? owner(call->getArg(0)) : Memory{};
@@ -279,8 +279,8 @@ Memory Collector::owner_of_address(const clang::Expr* number) const {
              : Memory{};
 }
 
-void Collector::visit_argument(const clang::CallExpr* call, const clang::Expr* argument,
-                               clang::QualType parameter) {
+void AccessCollector::visit_argument(const clang::CallExpr* call, const clang::Expr* argument,
+                                     clang::QualType parameter) {
   if (parameter->isPointerType() || parameter->isLValueReferenceType()) {
     const bool writes = !parameter->getPointeeType().isConstQualified();
     touch(argument, true, writes, writes ? call : nullptr);
@@ -290,7 +290,7 @@ void Collector::visit_argument(const clang::CallExpr* call, const clang::Expr* a
 }
 
 /// It reads before it writes, as an assignment does.
-void Collector::visit_copy(const clang::CallExpr* call) {
+void AccessCollector::visit_copy(const clang::CallExpr* call) {
   touch(call->getArg(1), true, false);
   for (unsigned i = 2; i < call->getNumArgs(); ++i) {
     visit_value(call->getArg(i));
@@ -298,7 +298,7 @@ void Collector::visit_copy(const clang::CallExpr* call) {
   touch(call->getArg(0), false, true, call, owner(call->getArg(1)));
 }
 
-void Collector::visit_body(const clang::CallExpr* call, const clang::FunctionDecl* callee) {
+void AccessCollector::visit_body(const clang::CallExpr* call, const clang::FunctionDecl* callee) {
   for (unsigned i = 0; i < callee->getNumParams(); ++i) {
     const clang::ParmVarDecl* parameter = callee->getParamDecl(i);
     if (parameter->getType()->isReferenceType()) {
@@ -313,7 +313,7 @@ void Collector::visit_body(const clang::CallExpr* call, const clang::FunctionDec
   calls_.pop_back();
 }
 
-void Collector::visit_call(const clang::CallExpr* call) {
+void AccessCollector::visit_call(const clang::CallExpr* call) {
   const clang::FunctionDecl* callee = call->getDirectCallee();
   if (callee == nullptr || callee->isVariadic() || isa<clang::CXXMemberCallExpr>(call)) {
     visit_children(call);
@@ -348,7 +348,7 @@ void Collector::visit_call(const clang::CallExpr* call) {
   }
 }
 
-void Collector::visit(const clang::Stmt* statement) {
+void AccessCollector::visit(const clang::Stmt* statement) {
   if (statement == nullptr || isa<clang::UnaryExprOrTypeTraitExpr>(statement)) {
     return;
   }
@@ -402,13 +402,13 @@ void Collector::visit(const clang::Stmt* statement) {
 } // namespace
 
 Accesses accesses_of(const clang::Stmt& statement) {
-  Collector collector;
+  AccessCollector collector;
   collector.visit(&statement);
   return std::move(collector.result);
 }
 
 Memory memory_of(const clang::Expr& expr) {
-  return Collector().owner(&expr);
+  return AccessCollector().owner(&expr);
 }
 
 } // namespace evo

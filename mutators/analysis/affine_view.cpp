@@ -29,16 +29,6 @@ bool is_builtin(const Kernel& kernel, const clang::Expr& expr) {
          !kernel.ast().getSourceManager().isInMainFile(variable->getLocation());
 }
 
-/// Conversions to 32 bits and more: what they change at all is a multiple of 2^32.
-const clang::Expr& without_casts(const Kernel& kernel, const clang::Expr& expr) {
-  const clang::Expr& inner = *expr.IgnoreParens();
-  const auto* cast = dyn_cast<clang::CastExpr>(&inner);
-  const bool harmless = cast != nullptr && cast->getType()->isIntegerType() &&
-                        cast->getSubExpr()->getType()->isIntegerType() &&
-                        kernel.ast().getIntWidth(cast->getType()) >= 32;
-  return harmless ? without_casts(kernel, *cast->getSubExpr()) : inner;
-}
-
 /// What becomes of two values that are the same for all elements of a group.
 std::optional<Progression> resting(const Progression& a, const Progression& b) {
   return a.slope == 0 && b.slope == 0
@@ -60,7 +50,7 @@ std::optional<Progression> AffineView::of(const clang::Expr& integer) const {
   if (const auto value = constant_value(kernel_, integer)) {
     return Progression{0, *value < 0 ? -*value : *value, *value >= 0};
   }
-  const clang::Expr& expr = without_casts(kernel_, integer);
+  const clang::Expr& expr = without_wide_casts(kernel_, integer);
   if (is_builtin(kernel_, expr)) {
     return Progression{0, 1, true};
   }

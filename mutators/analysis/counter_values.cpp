@@ -9,7 +9,7 @@
 namespace evo {
 namespace {
 
-constexpr std::int64_t most = 256; // values of one expression
+constexpr std::int64_t most_values = 256; // values of one expression
 
 std::optional<std::int64_t> combined(int opcode, std::int64_t a, std::int64_t b) {
   switch (opcode) {
@@ -32,7 +32,7 @@ CounterValues::CounterValues(const Kernel& kernel, const clang::FunctionDecl& fu
     : kernel_(kernel) {
   for (const DeviceLoop& loop : device_loops(kernel)) {
     const auto steps = loop.function == &function ? trip_count(kernel, loop.counted) : std::nullopt;
-    if (!steps || *steps > most) {
+    if (!steps || *steps > most_values) {
       continue;
     }
     const std::int64_t start = *constant_value(kernel, *loop.counted.start);
@@ -60,7 +60,7 @@ std::optional<CounterValues::Values> CounterValues::of(const clang::Expr& expr) 
   for (const std::int64_t a : *left) {
     for (const std::int64_t b : *right) {
       const auto value = combined(operation->getOpcode(), a, b);
-      if (!value || static_cast<std::int64_t>(result.size()) >= most) {
+      if (!value || static_cast<std::int64_t>(result.size()) >= most_values) {
         return std::nullopt;
       }
       result.insert(*value);

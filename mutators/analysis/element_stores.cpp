@@ -138,10 +138,10 @@ bool locate(const Kernel& kernel, const clang::FunctionDecl& function, ElementSt
 
 // ---- all accesses -------------------------------------------------------------------------------
 
-class Collector : public clang::RecursiveASTVisitor<Collector> {
+class StoreCollector : public clang::RecursiveASTVisitor<StoreCollector> {
 public:
-  Collector(const Kernel& kernel, const clang::FunctionDecl& function,
-            const clang::ParmVarDecl& array)
+  StoreCollector(const Kernel& kernel, const clang::FunctionDecl& function,
+                 const clang::ParmVarDecl& array)
       : kernel_(kernel), function_(function), array_(array) {}
 
   bool VisitDeclRefExpr(clang::DeclRefExpr* use) {
@@ -412,7 +412,7 @@ bool same_index(const Kernel& kernel, const ElementIndex& a, const ElementIndex&
 std::optional<ElementAccesses> element_accesses(const Kernel& kernel,
                                                 const clang::FunctionDecl& function,
                                                 const clang::ParmVarDecl& array) {
-  Collector collector(kernel, function, array);
+  StoreCollector collector(kernel, function, array);
   collector.TraverseStmt(function.getBody());
   return collector.followed ? std::optional(std::move(collector.accesses)) : std::nullopt;
 }

@@ -35,6 +35,15 @@ const clang::Expr& definition_of(const clang::Expr& expr) {
   return followed ? definition_of(*variable->getInit()) : bare;
 }
 
+const clang::Expr& without_wide_casts(const Kernel& kernel, const clang::Expr& expr) {
+  const clang::Expr& inner = *expr.IgnoreParens();
+  const auto* cast = llvm::dyn_cast<clang::CastExpr>(&inner);
+  const bool harmless = cast != nullptr && cast->getType()->isIntegerType() &&
+                        cast->getSubExpr()->getType()->isIntegerType() &&
+                        kernel.ast().getIntWidth(cast->getType()) >= 32;
+  return harmless ? without_wide_casts(kernel, *cast->getSubExpr()) : inner;
+}
+
 bool contains(const clang::Stmt& outer, const clang::Stmt& inner) {
   return &outer == &inner || std::ranges::any_of(outer.children(), [&](const clang::Stmt* child) {
     return child != nullptr && contains(*child, inner);

@@ -22,6 +22,10 @@ const clang::VarDecl* variable_of(const clang::Expr* expr);
 /// expression itself, without parentheses and implicit casts.
 const clang::Expr& definition_of(const clang::Expr& expr);
 
+/// An integer without its conversions to 32 bits and more, and without parentheses: what such
+/// conversions change at all is a multiple of 2^32.
+const clang::Expr& without_wide_casts(const Kernel& kernel, const clang::Expr& expr);
+
 /// Whether `inner` stands somewhere in `outer`, or is it.
 bool contains(const clang::Stmt& outer, const clang::Stmt& inner);
 

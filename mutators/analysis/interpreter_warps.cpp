@@ -10,11 +10,11 @@
 
 #include "mutators/analysis/interpreter.hpp"
 #include "mutators/ptx_instruction.hpp"
+#include "mutators/target.hpp"
 
 namespace evo {
 namespace {
 
-constexpr std::size_t warp_size = 32;
 constexpr std::size_t matrix_rows = 8;
 constexpr std::int64_t row_bytes = 16;
 constexpr std::int64_t register_bytes = 4;

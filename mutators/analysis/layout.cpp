@@ -15,7 +15,7 @@ std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-[[noreturn]] void unknown(std::string reason) {
+[[noreturn]] void refuse_layout(std::string reason) {
   throw Failure{Failure::Kind::Unknown, std::move(reason)};
 }
 
@@ -73,12 +73,12 @@ LayoutPtr LayoutBuilder::of(clang::QualType type) {
   }
   if (const auto* array = ast_.getAsConstantArrayType(type)) {
     if (hypothetical_) {
-      unknown("the extent of " + type.getAsString() + " is not written where it is used");
+      refuse_layout("the extent of " + type.getAsString() + " is not written where it is used");
     }
     return array_of(of(array->getElementType()), array->getSize().getSExtValue());
   }
   if (type->isIncompleteType() || type->isDependentType() || type->isArrayType()) {
-    unknown("the type " + type.getAsString() + " has no size here");
+    refuse_layout("the type " + type.getAsString() + " has no size here");
   }
   return std::make_shared<Layout>(Layout{.kind = Layout::Kind::Scalar,
                                          .bytes = ast_.getTypeSizeInChars(type).getQuantity(),
@@ -90,7 +90,7 @@ LayoutPtr LayoutBuilder::of(clang::QualType type) {
 LayoutPtr LayoutBuilder::record(const clang::RecordDecl& declaration) {
   const clang::RecordDecl* definition = declaration.getDefinition();
   if (definition == nullptr || definition->isUnion()) {
-    unknown("the layout of " + declaration.getNameAsString() + " is not followed");
+    refuse_layout("the layout of " + declaration.getNameAsString() + " is not followed");
   }
   if (const auto found = records_.find(definition); found != records_.end()) {
     return found->second;
@@ -99,13 +99,13 @@ LayoutPtr LayoutBuilder::record(const clang::RecordDecl& declaration) {
   const bool specialised = clang::isa<clang::ClassTemplateSpecializationDecl>(definition);
   if ((cxx != nullptr && (cxx->getNumBases() != 0 || cxx->isPolymorphic())) ||
       (specialised && hypothetical_)) {
-    unknown("the layout of " + declaration.getNameAsString() + " is not followed");
+    refuse_layout("the layout of " + declaration.getNameAsString() + " is not followed");
   }
   Layout layout{.kind = Layout::Kind::Record, .element = nullptr, .fields = {}};
   layout.align = std::max<std::int64_t>(1, definition->getMaxAlignment() / 8);
   for (const clang::FieldDecl* field : definition->fields()) {
     if (field->isBitField()) {
-      unknown("the layout of " + declaration.getNameAsString() + " is not followed");
+      refuse_layout("the layout of " + declaration.getNameAsString() + " is not followed");
     }
     const LayoutPtr member = of(*field);
     const std::int64_t align = std::max<std::int64_t>(member->align, field->getMaxAlignment() / 8);

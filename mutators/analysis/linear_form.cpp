@@ -16,16 +16,6 @@ namespace {
 
 using clang::dyn_cast;
 
-/// Conversions to 32 bits and more, which keep what a kernel counts with.
-const clang::Expr& without_casts(const Kernel& kernel, const clang::Expr& expr) {
-  const clang::Expr& inner = *expr.IgnoreParens();
-  const auto* cast = dyn_cast<clang::CastExpr>(&inner);
-  const bool harmless = cast != nullptr && cast->getType()->isIntegerType() &&
-                        cast->getSubExpr()->getType()->isIntegerType() &&
-                        kernel.ast().getIntWidth(cast->getType()) >= 32;
-  return harmless ? without_casts(kernel, *cast->getSubExpr()) : inner;
-}
-
 const clang::VarDecl* variable_in(const clang::Stmt& code) {
   const auto* reference = dyn_cast<clang::DeclRefExpr>(&code);
   return reference == nullptr ? nullptr : dyn_cast<clang::VarDecl>(reference->getDecl());
@@ -195,7 +185,7 @@ std::optional<LinearForm> LinearView::of(const clang::Expr& integer) {
   if (const auto value = constant_value(kernel_, integer)) {
     return LinearForm{.terms = {}, .rest = constant(*value)};
   }
-  const clang::Expr& expr = without_casts(kernel_, integer);
+  const clang::Expr& expr = without_wide_casts(kernel_, integer);
   const Sources from = sources(expr);
   if (from.other) {
     return std::nullopt;
@@ -303,7 +293,7 @@ std::optional<Bounds> LinearView::bounds(const clang::Expr& integer) {
   if (const auto value = constant_value(kernel_, integer)) {
     return constant(*value);
   }
-  const clang::Expr& expr = without_casts(kernel_, integer);
+  const clang::Expr& expr = without_wide_casts(kernel_, integer);
   if (const auto* variable = variable_in(expr)) {
     return bounds(*variable);
   }
@@ -345,7 +335,7 @@ std::int64_t LinearView::multiple(const clang::Expr& integer, std::int64_t of_si
   if (const auto value = constant_value(kernel_, integer)) {
     return *value < 0 ? -*value : *value;
   }
-  const clang::Expr& expr = without_casts(kernel_, integer);
+  const clang::Expr& expr = without_wide_casts(kernel_, integer);
   const auto* variable = variable_in(expr);
   if (variable != nullptr && sources(*variable).size && clang::isa<clang::ParmVarDecl>(variable)) {
     return of_sizes;

@@ -13,9 +13,9 @@
 namespace evo {
 namespace {
 
-class Collector : public clang::RecursiveASTVisitor<Collector> {
+class LoopCollector : public clang::RecursiveASTVisitor<LoopCollector> {
 public:
-  explicit Collector(const Kernel& kernel) : kernel_(kernel) {}
+  explicit LoopCollector(const Kernel& kernel) : kernel_(kernel) {}
 
   bool TraverseFunctionDecl(clang::FunctionDecl* function) {
     const bool device =
@@ -72,7 +72,7 @@ std::optional<unsigned> begin_of(const Kernel& kernel, const clang::Stmt& loop,
 } // namespace
 
 std::vector<DeviceLoop> device_loops(const Kernel& kernel) {
-  Collector collector(kernel);
+  LoopCollector collector(kernel);
   collector.TraverseDecl(kernel.ast().getTranslationUnitDecl());
   return std::move(collector.loops);
 }

@@ -19,24 +19,24 @@ namespace {
 constexpr std::int64_t step_limit = 50'000'000; // of one block
 constexpr std::int64_t slow = 144;              // a size of a matrix
 
-enum class Role { Input, Output, Workspace };
+enum class BufferRole { Input, Output, Workspace };
 
 /// The pointers of an entry, by index.
-std::map<int, Role> roles(const clang::FunctionDecl& entry) {
-  std::map<int, Role> result;
+std::map<int, BufferRole> roles(const clang::FunctionDecl& entry) {
+  std::map<int, BufferRole> result;
   for (const clang::ParmVarDecl* parameter : entry.parameters()) {
     const clang::QualType pointee = parameter->getType()->getPointeeType();
     if (!pointee.isNull() && !pointee->isRecordType()) {
       result[static_cast<int>(parameter->getFunctionScopeIndex())] =
-          pointee.isConstQualified() ? Role::Input
-          : pointee->isVoidType()    ? Role::Workspace
-                                     : Role::Output;
+          pointee.isConstQualified() ? BufferRole::Input
+          : pointee->isVoidType()    ? BufferRole::Workspace
+                                     : BufferRole::Output;
     }
   }
   return result;
 }
 
-std::set<int> of_role(const std::map<int, Role>& roles, Role wanted) {
+std::set<int> of_role(const std::map<int, BufferRole>& roles, BufferRole wanted) {
   std::set<int> result;
   for (const auto& [buffer, role] : roles) {
     if (role == wanted) {
@@ -86,20 +86,20 @@ std::vector<std::optional<std::int64_t>> elements(const RingMemory::Cells& cells
 Meaning run(const Kernel& kernel, const clang::FunctionDecl& entry,
             const std::vector<std::int64_t>& dims, const std::vector<EvaluatedLaunch>& launches,
             BufferEnds bytes) {
-  const std::map<int, Role> buffers = roles(entry);
+  const std::map<int, BufferRole> buffers = roles(entry);
   const clang::FunctionDecl* workspace = workspace_function(kernel, entry);
-  for (const int buffer : of_role(buffers, Role::Workspace)) {
+  for (const int buffer : of_role(buffers, BufferRole::Workspace)) {
     if (workspace != nullptr) {
       bytes[buffer] = workspace_bytes(kernel, *workspace, dims);
     }
   }
-  RingMemory memory(of_role(buffers, Role::Input));
+  RingMemory memory(of_role(buffers, BufferRole::Input));
   Interpreter interpreter(kernel, {}, step_limit);
   interpreter.follow_floats(memory, std::move(bytes));
   for (const EvaluatedLaunch& launch : launches) {
     run_all_blocks(interpreter, launch);
   }
-  const std::set<int> outputs = of_role(buffers, Role::Output);
+  const std::set<int> outputs = of_role(buffers, BufferRole::Output);
   Meaning result;
   for (std::size_t array = 0; array < interpreter.arrays().size(); ++array) {
     const Array& info = interpreter.arrays()[array];

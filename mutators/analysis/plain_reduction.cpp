@@ -211,7 +211,7 @@ private:
 
 /// Sizes for the evaluation: one element, less than a block, and a little more than one of the
 /// usual 256 threads.
-constexpr std::array<std::int64_t, 3> sizes{1, 67, 259};
+constexpr std::array<std::int64_t, 3> product_sizes{1, 67, 259};
 
 /// A condition of the store with its coordinates called "row" and "column": "row<d".
 std::optional<std::string> bound(const Kernel& kernel, const PlainReduction& reduction,
@@ -262,7 +262,7 @@ private:
     const auto dims = find_dims(kernel_);
     const auto accesses =
         element_accesses(kernel_, *reduction_.code.kernel, *reduction_.code.array);
-    for (const std::int64_t size : sizes) {
+    for (const std::int64_t size : product_sizes) {
       const auto launches =
           dims ? launches_at(kernel_, *dims, size) : std::vector<EvaluatedLaunch>{};
       const auto launch =
@@ -334,7 +334,7 @@ private:
     for (const clang::Expr* constant : constants.found) {
       const auto value = constant_value(kernel_, *constant);
       result.push_back({text(*constant), text(*constant),
-                        std::vector<std::int64_t>(sizes.size(), value.value_or(0))});
+                        std::vector<std::int64_t>(product_sizes.size(), value.value_or(0))});
     }
     std::erase_if(result, [](const Candidate& candidate) { return candidate.in_entry.empty(); });
     return result;

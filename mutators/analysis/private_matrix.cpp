@@ -13,7 +13,7 @@ namespace {
 
 using clang::dyn_cast;
 
-constexpr std::array<std::int64_t, 2> sizes{5, 12}; // to tell a square matrix by
+constexpr std::array<std::int64_t, 2> square_sizes{5, 12}; // to tell a square matrix by
 
 /// The places array[index] of an array, and whether it is used in other ways.
 class Elements : public clang::RecursiveASTVisitor<Elements> {
@@ -109,7 +109,7 @@ std::optional<Shape> shape_at(const Kernel& kernel, const EvaluatedLaunch& launc
 /// Whether the matrix is square, and padded where it has an odd number of columns.
 bool take_shape(const Kernel& kernel, PrivateMatrix& matrix) {
   const auto dims = find_dims(kernel);
-  return dims && std::ranges::all_of(sizes, [&](std::int64_t size) {
+  return dims && std::ranges::all_of(square_sizes, [&](std::int64_t size) {
            const auto launches = launches_at(kernel, *dims, size);
            const auto writes = std::ranges::find_if(launches, [&](const EvaluatedLaunch& launch) {
              return launch.launch.call == matrix.writer().launch->call;

@@ -10,9 +10,9 @@
 namespace evo {
 namespace {
 
-class Collector : public clang::RecursiveASTVisitor<Collector> {
+class ReferenceCollector : public clang::RecursiveASTVisitor<ReferenceCollector> {
 public:
-  Collector(const Kernel& kernel, const clang::ValueDecl& declaration)
+  ReferenceCollector(const Kernel& kernel, const clang::ValueDecl& declaration)
       : kernel_(kernel), declaration_(declaration) {}
 
   bool VisitDeclRefExpr(clang::DeclRefExpr* use) { return add(use->getDecl(), use->getLocation()); }
@@ -41,7 +41,7 @@ private:
 
 std::optional<std::vector<Span>> references(const Kernel& kernel,
                                             const clang::ValueDecl& declaration) {
-  Collector collector(kernel, declaration);
+  ReferenceCollector collector(kernel, declaration);
   collector.TraverseDecl(kernel.ast().getTranslationUnitDecl());
   if (collector.in_macro) {
     return std::nullopt;

@@ -33,9 +33,9 @@ constexpr std::array<std::int64_t, 5> trial_sizes{67, 131, 259, 515,
 constexpr std::int64_t even_size = 512;                  // for paths that need full tiles
 
 /// The expressions that name a declaration.
-class Mentions : public clang::RecursiveASTVisitor<Mentions> {
+class NamingExpressions : public clang::RecursiveASTVisitor<NamingExpressions> {
 public:
-  explicit Mentions(const clang::ValueDecl& declaration) : declaration_(declaration) {}
+  explicit NamingExpressions(const clang::ValueDecl& declaration) : declaration_(declaration) {}
 
   bool VisitDeclRefExpr(clang::DeclRefExpr* use) { return add(use, use->getDecl()); }
   bool VisitMemberExpr(clang::MemberExpr* use) { return add(use, use->getMemberDecl()); }
@@ -61,8 +61,8 @@ private:
   int in_sizeof_ = 0;
 };
 
-Mentions mentions_of(const Kernel& kernel, const clang::ValueDecl& declaration) {
-  Mentions found(declaration);
+NamingExpressions mentions_of(const Kernel& kernel, const clang::ValueDecl& declaration) {
+  NamingExpressions found(declaration);
   found.TraverseDecl(kernel.ast().getTranslationUnitDecl());
   return found;
 }
@@ -221,10 +221,10 @@ std::optional<TileAccess> access_through(const Kernel& kernel, const clang::Expr
 }
 
 /// The variable that `object.member` starts from.
-const clang::VarDecl* variable_of(const clang::Expr* object) {
+const clang::VarDecl* root_variable(const clang::Expr* object) {
   object = object->IgnoreParenImpCasts();
   if (const auto* subscript = dyn_cast<clang::ArraySubscriptExpr>(object)) {
-    return variable_of(subscript->getBase());
+    return root_variable(subscript->getBase());
   }
   const auto* reference = dyn_cast<clang::DeclRefExpr>(object);
   return reference == nullptr ? nullptr : dyn_cast<clang::VarDecl>(reference->getDecl());
@@ -251,7 +251,7 @@ std::optional<TileAccesses> named_accesses(const Kernel& kernel,
                       .written_extents = written_extents(tile),
                       .list = {}};
   const std::size_t dimensions = result.extents.size();
-  const Mentions mentions = mentions_of(kernel, tile);
+  const NamingExpressions mentions = mentions_of(kernel, tile);
   if (dimensions < 2 || result.written_extents.size() != dimensions ||
       std::ranges::any_of(
           mentions.in_sizeof,
@@ -263,7 +263,7 @@ std::optional<TileAccesses> named_accesses(const Kernel& kernel,
   std::map<const clang::VarDecl*, bool> objects;
   for (const clang::Expr* use : mentions.evaluated) {
     const auto* member = dyn_cast<clang::MemberExpr>(use);
-    const clang::VarDecl* object = member == nullptr ? nullptr : variable_of(member->getBase());
+    const clang::VarDecl* object = member == nullptr ? nullptr : root_variable(member->getBase());
     if (member != nullptr) {
       const bool own = object != nullptr && (object->getDeclContext() == &function ||
                                              object->hasAttr<clang::CUDASharedAttr>());
