@@ -1,14 +1,16 @@
 #include "mutators/constant_placement.hpp"
 
 #include <clang/AST/Decl.h>
-#include <clang/AST/RecursiveASTVisitor.h>
+#include <clang/AST/ExprCXX.h>
+
+#include "mutators/analysis/syntax_visitor.hpp"
 
 namespace evo {
 namespace {
 
-class MentionedConstants : public clang::RecursiveASTVisitor<MentionedConstants> {
+class MentionedConstants : public SyntaxVisitor {
 public:
-  bool VisitDeclRefExpr(clang::DeclRefExpr* reference) {
+  bool VisitDeclRefExpr(clang::DeclRefExpr* reference) override {
     const auto* variable = clang::dyn_cast<clang::VarDecl>(reference->getDecl());
     if (variable != nullptr && variable->isFileVarDecl()) {
       found.push_back(variable);

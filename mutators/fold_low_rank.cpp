@@ -32,10 +32,11 @@
 #include <algorithm>
 
 #include <clang/AST/ASTContext.h>
-#include <clang/AST/RecursiveASTVisitor.h>
+#include <clang/AST/ExprCXX.h>
 
 #include "mutators/analysis/meaning.hpp"
 #include "mutators/analysis/references.hpp"
+#include "mutators/analysis/syntax_visitor.hpp"
 #include "mutators/folding.hpp"
 #include "mutators/mutator.hpp"
 #include "mutators/registry.hpp"
@@ -106,11 +107,11 @@ std::optional<LowRank> find_low_rank(const Kernel& kernel, const DependenceGraph
 }
 
 /// The constants that an index of an array is multiplied by, also in variables that it mentions.
-class Pitches : public clang::RecursiveASTVisitor<Pitches> {
+class Pitches : public SyntaxVisitor {
 public:
   Pitches(const Kernel& kernel, const clang::ParmVarDecl& array) : kernel_(kernel), array_(array) {}
 
-  bool VisitArraySubscriptExpr(clang::ArraySubscriptExpr* element) {
+  bool VisitArraySubscriptExpr(clang::ArraySubscriptExpr* element) override {
     const auto* base = dyn_cast<clang::DeclRefExpr>(element->getBase()->IgnoreParenImpCasts());
     if (base != nullptr && base->getDecl() == &array_) {
       in_index_ = true;
@@ -119,14 +120,14 @@ public:
     }
     return true;
   }
-  bool VisitBinaryOperator(clang::BinaryOperator* product) {
+  bool VisitBinaryOperator(clang::BinaryOperator* product) override {
     if (in_index_ && product->getOpcode() == clang::BO_Mul) {
       add(*product->getLHS()->IgnoreParenImpCasts());
       add(*product->getRHS()->IgnoreParenImpCasts());
     }
     return true;
   }
-  bool VisitDeclRefExpr(clang::DeclRefExpr* use) {
+  bool VisitDeclRefExpr(clang::DeclRefExpr* use) override {
     const auto* variable = dyn_cast<clang::VarDecl>(use->getDecl());
     if (in_index_ && variable != nullptr && variable->isLocalVarDecl() && variable->hasInit() &&
         variable->getType().isConstQualified()) {

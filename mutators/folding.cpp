@@ -5,11 +5,11 @@
 
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/ExprCXX.h>
-#include <clang/AST/RecursiveASTVisitor.h>
 
 #include "mutators/analysis/counted_loop.hpp"
 #include "mutators/analysis/expressions.hpp"
 #include "mutators/analysis/references.hpp"
+#include "mutators/analysis/syntax_visitor.hpp"
 #include "mutators/inline_update.hpp"
 #include "mutators/names.hpp"
 #include "mutators/removal.hpp"
@@ -28,8 +28,8 @@ const clang::VarDecl* variable_in(const clang::Expr& expr) {
 
 /// The second argument of dim3(x, y); nullptr where the grid is not written so.
 const clang::Expr* second_side(const clang::Expr& grid) {
-  struct Visitor : clang::RecursiveASTVisitor<Visitor> {
-    bool VisitCXXTemporaryObjectExpr(clang::CXXTemporaryObjectExpr* extent) {
+  struct Visitor : SyntaxVisitor {
+    bool VisitCXXTemporaryObjectExpr(clang::CXXTemporaryObjectExpr* extent) override {
       if (extent->getNumArgs() > 1 && !clang::isa<clang::CXXDefaultArgExpr>(extent->getArg(1))) {
         found = extent->getArg(1);
       }

@@ -38,7 +38,7 @@
 #include <set>
 
 #include <clang/AST/ASTContext.h>
-#include <clang/AST/RecursiveASTVisitor.h>
+#include <clang/AST/ExprCXX.h>
 #include <clang/Basic/SourceManager.h>
 
 #include "mutators/analysis/dependence_graph.hpp"

@@ -12,13 +12,13 @@
 #include <clang/AST/Decl.h>
 #include <clang/AST/Expr.h>
 #include <clang/AST/ParentMapContext.h>
-#include <clang/AST/RecursiveASTVisitor.h>
 
 #include "mutators/analysis/constants.hpp"
 #include "mutators/analysis/counted_loop.hpp"
 #include "mutators/analysis/counter_values.hpp"
 #include "mutators/analysis/expressions.hpp"
 #include "mutators/analysis/loops.hpp"
+#include "mutators/analysis/syntax_visitor.hpp"
 #include "mutators/constant_placement.hpp"
 #include "mutators/names.hpp"
 #include "mutators/render.hpp"
@@ -66,11 +66,11 @@ struct Grouped {
   const clang::Expr* stride = nullptr;
 };
 
-class Uses : public clang::RecursiveASTVisitor<Uses> {
+class Uses : public SyntaxVisitor {
 public:
   explicit Uses(const clang::VarDecl& variable) : variable_(variable) {}
 
-  bool VisitDeclRefExpr(clang::DeclRefExpr* reference) {
+  bool VisitDeclRefExpr(clang::DeclRefExpr* reference) override {
     if (reference->getDecl() == &variable_) {
       found.push_back(reference);
     }

@@ -20,12 +20,12 @@
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/Attr.h>
 #include <clang/AST/ExprCXX.h>
-#include <clang/AST/RecursiveASTVisitor.h>
 #include <clang/Basic/SourceManager.h>
 
 #include "mutators/analysis/counted_loop.hpp"
 #include "mutators/analysis/expressions.hpp"
 #include "mutators/analysis/launches.hpp"
+#include "mutators/analysis/syntax_visitor.hpp"
 #include "mutators/mutator.hpp"
 #include "mutators/registry.hpp"
 #include "mutators/render.hpp"
@@ -70,12 +70,12 @@ std::optional<BlockExtent> constant_extent(const Kernel& kernel, const clang::Ex
 }
 
 /// Whether all names in it stand at namespace scope before a declaration.
-class DeclaredBefore : public clang::RecursiveASTVisitor<DeclaredBefore> {
+class DeclaredBefore : public SyntaxVisitor {
 public:
   DeclaredBefore(const clang::SourceManager& sources, const clang::Decl& declaration)
       : sources_(sources), declaration_(declaration) {}
 
-  bool VisitDeclRefExpr(clang::DeclRefExpr* use) { // false ends the walk
+  bool VisitDeclRefExpr(clang::DeclRefExpr* use) override { // false ends the walk
     const clang::ValueDecl* name = use->getDecl();
     return name->getDeclContext()->isFileContext() &&
            sources_.isBeforeInTranslationUnit(name->getLocation(), declaration_.getLocation());

@@ -26,13 +26,13 @@
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/Decl.h>
 #include <clang/AST/Expr.h>
-#include <clang/AST/RecursiveASTVisitor.h>
 #include <clang/AST/Stmt.h>
 
 #include "mutators/analysis/accesses.hpp"
 #include "mutators/analysis/expressions.hpp"
 #include "mutators/analysis/loop_nest.hpp"
 #include "mutators/analysis/loops.hpp"
+#include "mutators/analysis/syntax_visitor.hpp"
 #include "mutators/mutator.hpp"
 #include "mutators/names.hpp"
 #include "mutators/registry.hpp"
@@ -62,18 +62,18 @@ bool computes_in_registers(const Accesses& accesses) {
 }
 
 /// The reads of shared memory in straight code, except those that may not happen.
-class ReadCollector : public clang::RecursiveASTVisitor<ReadCollector> {
+class ReadCollector : public SyntaxVisitor {
 public:
-  bool VisitImplicitCastExpr(clang::ImplicitCastExpr* cast) {
+  bool VisitImplicitCastExpr(clang::ImplicitCastExpr* cast) override {
     if (cast->getCastKind() == clang::CK_LValueToRValue &&
         memory_of(*cast->getSubExpr()).space == Space::Shared) {
       reads.push_back(cast->getSubExpr());
     }
     return true;
   }
-  bool TraverseConditionalOperator(clang::ConditionalOperator*) { return true; }
-  bool TraverseBinaryOperator(clang::BinaryOperator* operation) {
-    return operation->isLogicalOp() || RecursiveASTVisitor::TraverseBinaryOperator(operation);
+  bool TraverseConditionalOperator(clang::ConditionalOperator*) override { return true; }
+  bool TraverseBinaryOperator(clang::BinaryOperator* operation) override {
+    return operation->isLogicalOp() || SyntaxVisitor::TraverseBinaryOperator(operation);
   }
 
   std::vector<const clang::Expr*> reads;

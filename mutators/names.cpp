@@ -1,20 +1,22 @@
 #include "mutators/names.hpp"
 
 #include <clang/AST/ASTContext.h>
-#include <clang/AST/RecursiveASTVisitor.h>
+#include <clang/AST/ExprCXX.h>
 #include <clang/Basic/SourceManager.h>
 #include <clang/Lex/Lexer.h>
+
+#include "mutators/analysis/syntax_visitor.hpp"
 
 namespace evo {
 namespace {
 
-class NameCollector : public clang::RecursiveASTVisitor<NameCollector> {
+class NameCollector : public SyntaxVisitor {
 public:
-  bool VisitVarDecl(clang::VarDecl* variable) {
+  bool VisitVarDecl(clang::VarDecl* variable) override {
     names.insert(variable->getNameAsString());
     return true;
   }
-  bool VisitDeclRefExpr(clang::DeclRefExpr* use) {
+  bool VisitDeclRefExpr(clang::DeclRefExpr* use) override {
     names.insert(use->getDecl()->getNameAsString());
     return true;
   }
@@ -22,11 +24,11 @@ public:
   std::set<std::string> names;
 };
 
-class FileScope : public clang::RecursiveASTVisitor<FileScope> {
+class FileScope : public SyntaxVisitor {
 public:
   explicit FileScope(const clang::SourceManager& sources) : sources_(sources) {}
 
-  bool VisitNamedDecl(clang::NamedDecl* decl) {
+  bool VisitNamedDecl(clang::NamedDecl* decl) override {
     if (decl->getDeclContext()->isFileContext() && sources_.isInMainFile(decl->getLocation())) {
       names.insert(decl->getNameAsString());
     }

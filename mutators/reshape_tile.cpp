@@ -33,12 +33,13 @@
 
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/Attr.h>
-#include <clang/AST/RecursiveASTVisitor.h>
+#include <clang/AST/ExprCXX.h>
 
 #include "mutators/analysis/async_copies.hpp"
 #include "mutators/analysis/constants.hpp"
 #include "mutators/analysis/footprint.hpp"
 #include "mutators/analysis/launches.hpp"
+#include "mutators/analysis/syntax_visitor.hpp"
 #include "mutators/analysis/warp_products.hpp"
 #include "mutators/mutator.hpp"
 #include "mutators/registry.hpp"
@@ -57,9 +58,9 @@ constexpr std::array<std::int64_t, 5> partial_sizes{67, 131, 259, 515, large_siz
 using Launches = std::vector<EvaluatedLaunch>;
 
 /// What the body of a kernel and everything it calls and lays out mentions.
-class KernelMentions : public clang::RecursiveASTVisitor<KernelMentions> {
+class KernelMentions : public SyntaxVisitor {
 public:
-  bool VisitDeclRefExpr(clang::DeclRefExpr* reference) {
+  bool VisitDeclRefExpr(clang::DeclRefExpr* reference) override {
     if (const auto* variable = clang::dyn_cast<clang::VarDecl>(reference->getDecl())) {
       if (variables.insert(variable).second && variable->isConstexpr() && variable->hasInit()) {
         TraverseStmt(const_cast<clang::Expr*>(variable->getInit()));
@@ -69,23 +70,23 @@ public:
     }
     return true;
   }
-  bool VisitCXXMethodDecl(clang::CXXMethodDecl* method) {
+  bool VisitCXXMethodDecl(clang::CXXMethodDecl* method) override {
     enter(method->getDefinition());
     return true;
   }
-  bool VisitRecordTypeLoc(clang::RecordTypeLoc type) {
+  bool VisitRecordTypeLoc(clang::RecordTypeLoc type) override {
     if (type.getDecl()->isCompleteDefinition() && seen_.insert(type.getDecl()).second) {
       TraverseDecl(type.getDecl());
     }
     return true;
   }
-  bool VisitVarDecl(clang::VarDecl* variable) {
+  bool VisitVarDecl(clang::VarDecl* variable) override {
     if (!variable->isFileVarDecl()) {
       locals.push_back(variable);
     }
     return true;
   }
-  bool VisitCallExpr(clang::CallExpr* call) {
+  bool VisitCallExpr(clang::CallExpr* call) override {
     if (wait_for_copies(call) != nullptr) {
       KernelMentions groups;
       groups.TraverseStmt(call->getArg(0));

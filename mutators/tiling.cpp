@@ -9,11 +9,11 @@
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/Attr.h>
 #include <clang/AST/ExprCXX.h>
-#include <clang/AST/RecursiveASTVisitor.h>
 #include <clang/Basic/SourceManager.h>
 
 #include "mutators/analysis/constants.hpp"
 #include "mutators/analysis/expressions.hpp"
+#include "mutators/analysis/syntax_visitor.hpp"
 #include "mutators/inline_update.hpp"
 #include "mutators/names.hpp"
 #include "mutators/relocation.hpp"
@@ -394,8 +394,8 @@ private:
 
   /// The function of two integers in the launch's grid that divides and rounds up.
   std::string ceiling_division() const {
-    struct Calls : clang::RecursiveASTVisitor<Calls> {
-      bool VisitCallExpr(clang::CallExpr* call) {
+    struct Calls : SyntaxVisitor {
+      bool VisitCallExpr(clang::CallExpr* call) override {
         const clang::FunctionDecl* callee = call->getDirectCallee();
         if (callee != nullptr && callee->getNumParams() == 2 && callee->isConstexpr()) {
           found.push_back(call);

@@ -8,7 +8,6 @@
 #include <clang/AST/Attr.h>
 #include <clang/AST/Decl.h>
 #include <clang/AST/Expr.h>
-#include <clang/AST/RecursiveASTVisitor.h>
 #include <clang/Basic/SourceManager.h>
 
 #include "mutators/analysis/affine_view.hpp"
@@ -18,6 +17,7 @@
 #include "mutators/analysis/expressions.hpp"
 #include "mutators/analysis/launches.hpp"
 #include "mutators/analysis/references.hpp"
+#include "mutators/analysis/syntax_visitor.hpp"
 #include "mutators/names.hpp"
 #include "mutators/render.hpp"
 #include "mutators/tile_alignment.hpp"
@@ -29,9 +29,9 @@ using clang::dyn_cast;
 
 constexpr std::int64_t launch_size = 1027; // block sizes are constants
 
-class UseCollector : public clang::RecursiveASTVisitor<UseCollector> {
+class UseCollector : public SyntaxVisitor {
 public:
-  bool VisitDeclRefExpr(clang::DeclRefExpr* use) {
+  bool VisitDeclRefExpr(clang::DeclRefExpr* use) override {
     uses.push_back(use);
     return true;
   }

@@ -8,12 +8,12 @@
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/DeclCXX.h>
 #include <clang/AST/Expr.h>
-#include <clang/AST/RecursiveASTVisitor.h>
 
 #include "mutators/analysis/constants.hpp"
 #include "mutators/analysis/counted_loop.hpp"
 #include "mutators/analysis/expressions.hpp"
 #include "mutators/analysis/references.hpp"
+#include "mutators/analysis/syntax_visitor.hpp"
 #include "mutators/constant_placement.hpp"
 #include "mutators/names.hpp"
 #include "mutators/render.hpp"
@@ -39,12 +39,12 @@ struct Grid {
   bool has_columns = false;
 };
 
-class GridCollector : public clang::RecursiveASTVisitor<GridCollector> {
+class GridCollector : public SyntaxVisitor {
 public:
   GridCollector(const Kernel& kernel, const ThreadBlock& block)
       : kernel_(kernel), block_(block), evaluator_(kernel) {}
 
-  bool VisitBinaryOperator(clang::BinaryOperator* operation) {
+  bool VisitBinaryOperator(clang::BinaryOperator* operation) override {
     const bool divides = operation->getOpcode() == clang::BO_Div;
     if ((!divides && operation->getOpcode() != clang::BO_Rem) ||
         !constant_value(kernel_, *operation->getRHS()) || !is_thread(*operation->getLHS())) {

@@ -2,10 +2,11 @@
 
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/Decl.h>
-#include <clang/AST/RecursiveASTVisitor.h>
+#include <clang/AST/ExprCXX.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "mutators/analysis/syntax_visitor.hpp"
 #include "mutators/leaf_helpers.hpp"
 #include "tests/support/kernels.hpp"
 
@@ -17,8 +18,8 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 template <class T> const T* find(const Kernel& kernel, const std::string& name) {
-  struct Visitor : clang::RecursiveASTVisitor<Visitor> {
-    bool VisitNamedDecl(clang::NamedDecl* declaration) {
+  struct Visitor : SyntaxVisitor {
+    bool VisitNamedDecl(clang::NamedDecl* declaration) override {
       const auto* match = clang::dyn_cast<T>(declaration);
       if (match != nullptr && match->getNameAsString() == name) {
         found = match;

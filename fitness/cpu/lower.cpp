@@ -5,25 +5,27 @@
 #include <string_view>
 
 #include <clang/AST/ASTContext.h>
-#include <clang/AST/RecursiveASTVisitor.h>
+#include <clang/AST/Attr.h>
+#include <clang/AST/ExprCXX.h>
 #include <clang/Basic/SourceManager.h>
 #include <fmt/format.h>
 
 #include "fitness/cpu/lowering.hpp"
 #include "fitness/cpu/runtime_text.hpp"
+#include "mutators/analysis/syntax_visitor.hpp"
 
 namespace evo::cpu {
 namespace {
 
 /// Every function of the main file that has code: instantiations instead of templates.
-class FunctionCollector : public clang::RecursiveASTVisitor<FunctionCollector> {
+class FunctionCollector : public SyntaxVisitor {
 public:
   explicit FunctionCollector(const Lowering& lowering) : lowering_(lowering) {}
 
-  bool shouldVisitTemplateInstantiations() const { return true; }
-  bool shouldVisitImplicitCode() const { return true; } // generic lambdas
+  bool shouldVisitTemplateInstantiations() const override { return true; }
+  bool shouldVisitImplicitCode() const override { return true; } // generic lambdas
 
-  bool VisitFunctionDecl(clang::FunctionDecl* function) {
+  bool VisitFunctionDecl(clang::FunctionDecl* function) override {
     if (function->isThisDeclarationADefinition() && !function->isDependentContext() &&
         !function->isDefaulted() && lowering_.written(function->getLocation())) {
       functions.push_back(function);

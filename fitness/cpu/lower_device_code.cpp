@@ -5,14 +5,15 @@
 #include <vector>
 
 #include <clang/AST/ASTContext.h>
+#include <clang/AST/Attr.h>
 #include <clang/AST/ExprCXX.h>
-#include <clang/AST/RecursiveASTVisitor.h>
 #include <clang/AST/TypeLoc.h>
 #include <clang/Basic/SourceManager.h>
 #include <clang/Lex/Lexer.h>
 #include <fmt/format.h>
 
 #include "fitness/cpu/lowering.hpp"
+#include "mutators/analysis/syntax_visitor.hpp"
 #include "mutators/ptx_instruction.hpp"
 
 namespace evo::cpu {
@@ -100,7 +101,7 @@ bool takes_caller(const clang::FunctionDecl& function) {
 }
 constexpr std::string_view caller = "evo_caller";
 
-class DeviceCode : public clang::RecursiveASTVisitor<DeviceCode> {
+class DeviceCode : public SyntaxVisitor {
 public:
   DeviceCode(Lowering& lowering, const clang::FunctionDecl& function)
       : lowering_(lowering), function_(function) {}
@@ -112,21 +113,22 @@ public:
     TraverseDecl(const_cast<clang::FunctionDecl*>(&function_));
   }
 
-  bool shouldVisitImplicitCode() const { return true; } // initialiser lists as they are evaluated
+  /// Initialiser lists as they are evaluated.
+  bool shouldVisitImplicitCode() const override { return true; }
 
   /// Without the iterators that nobody wrote.
-  bool TraverseCXXForRangeStmt(clang::CXXForRangeStmt* loop) {
+  bool TraverseCXXForRangeStmt(clang::CXXForRangeStmt* loop) override {
     return TraverseStmt(loop->getRangeInit()) && TraverseStmt(loop->getBody());
   }
 
-  bool VisitImplicitCastExpr(clang::ImplicitCastExpr* cast) {
+  bool VisitImplicitCastExpr(clang::ImplicitCastExpr* cast) override {
     if (cast->getCastKind() == clang::CK_LValueToRValue) {
       wrap_access(cast->getSubExpr(), "read");
     }
     return go_on();
   }
 
-  bool VisitBinaryOperator(clang::BinaryOperator* operation) {
+  bool VisitBinaryOperator(clang::BinaryOperator* operation) override {
     if (operation->isTypeDependent()) {
       return true;
     }
@@ -145,7 +147,7 @@ public:
     return go_on();
   }
 
-  bool VisitUnaryOperator(clang::UnaryOperator* operation) {
+  bool VisitUnaryOperator(clang::UnaryOperator* operation) override {
     if (operation->isIncrementDecrementOp()) {
       wrap_access(operation->getSubExpr(), "update");
     }
@@ -153,7 +155,7 @@ public:
   }
 
   /// Whole structs, float4 among them, are copied without a conversion from lvalue to value.
-  bool VisitCXXOperatorCallExpr(clang::CXXOperatorCallExpr* call) {
+  bool VisitCXXOperatorCallExpr(clang::CXXOperatorCallExpr* call) override {
     const auto* method = dyn_cast_or_null<clang::CXXMethodDecl>(call->getDirectCallee());
     if (method != nullptr && method->isTrivial() &&
         (method->isCopyAssignmentOperator() || method->isMoveAssignmentOperator())) {
@@ -163,7 +165,7 @@ public:
     return go_on();
   }
 
-  bool VisitCXXConstructExpr(clang::CXXConstructExpr* construction) {
+  bool VisitCXXConstructExpr(clang::CXXConstructExpr* construction) override {
     if (construction->getConstructor()->isCopyOrMoveConstructor() &&
         construction->getConstructor()->isTrivial()) {
       wrap_access(construction->getArg(0), "read");
@@ -171,7 +173,7 @@ public:
     return go_on();
   }
 
-  bool VisitArraySubscriptExpr(clang::ArraySubscriptExpr* subscript) {
+  bool VisitArraySubscriptExpr(clang::ArraySubscriptExpr* subscript) override {
     const Expr* array = subscript->isTypeDependent() ? nullptr : subscripted_array(*subscript);
     if (array != nullptr && array->getType()->isConstantArrayType() && is_private(array) &&
         subscript->getLHS() == subscript->getBase()) {
@@ -180,7 +182,7 @@ public:
     return go_on();
   }
 
-  bool VisitCallExpr(clang::CallExpr* call) {
+  bool VisitCallExpr(clang::CallExpr* call) override {
     const clang::FunctionDecl* callee = call->getDirectCallee();
     if (callee == nullptr || callee->getIdentifier() == nullptr) {
       return go_on();
@@ -195,7 +197,7 @@ public:
     return go_on();
   }
 
-  bool VisitDeclStmt(clang::DeclStmt* statement) {
+  bool VisitDeclStmt(clang::DeclStmt* statement) override {
     const auto is_shared = [](const clang::Decl* declaration) {
       return declaration->hasAttr<clang::CUDASharedAttr>();
     };
@@ -205,7 +207,7 @@ public:
     return go_on();
   }
 
-  bool VisitDeclRefExpr(clang::DeclRefExpr* name) {
+  bool VisitDeclRefExpr(clang::DeclRefExpr* name) override {
     const auto* variable = dyn_cast<clang::VarDecl>(name->getDecl());
     if (variable != nullptr && !variable->isLocalVarDeclOrParm() &&
         lowering_.written(variable->getSourceRange())) {
@@ -219,7 +221,7 @@ public:
     return go_on();
   }
 
-  bool VisitGCCAsmStmt(clang::GCCAsmStmt* assembly) {
+  bool VisitGCCAsmStmt(clang::GCCAsmStmt* assembly) override {
     if (const PtxInstruction* instruction = ptx_instruction(*assembly)) {
       call_instruction(*assembly, *instruction);
     } else {

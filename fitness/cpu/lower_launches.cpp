@@ -1,9 +1,10 @@
 #include <clang/AST/ASTContext.h>
+#include <clang/AST/Attr.h>
 #include <clang/AST/ExprCXX.h>
-#include <clang/AST/RecursiveASTVisitor.h>
 #include <fmt/format.h>
 
 #include "fitness/cpu/lowering.hpp"
+#include "mutators/analysis/syntax_visitor.hpp"
 
 namespace evo::cpu {
 namespace {
@@ -19,12 +20,12 @@ int launch_bound(const Lowering& lowering, const clang::FunctionDecl& kernel) {
   return lowering.kernel().target().threads_per_block;
 }
 
-class HostCode : public clang::RecursiveASTVisitor<HostCode> {
+class HostCode : public SyntaxVisitor {
 public:
   explicit HostCode(Lowering& lowering) : lowering_(lowering) {}
 
   /// kernel<<<grid, block>>>(a, b) to launch("kernel", kernel, bound, grid, block)(call, a, b).
-  bool VisitCUDAKernelCallExpr(clang::CUDAKernelCallExpr* call) {
+  bool VisitCUDAKernelCallExpr(clang::CUDAKernelCallExpr* call) override {
     const auto* name = llvm::dyn_cast<clang::DeclRefExpr>(call->getCallee()->IgnoreParenImpCasts());
     const clang::FunctionDecl* kernel = call->getDirectCallee();
     if (name == nullptr || kernel == nullptr) {

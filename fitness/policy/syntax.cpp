@@ -9,7 +9,6 @@
 #include <clang/AST/Attr.h>
 #include <clang/AST/DeclTemplate.h>
 #include <clang/AST/ExprCXX.h>
-#include <clang/AST/RecursiveASTVisitor.h>
 #include <clang/AST/StmtCXX.h>
 #include <clang/Basic/SourceManager.h>
 
@@ -18,6 +17,7 @@
 #include "fitness/policy/pointers.hpp"
 #include "fitness/policy/ptx.hpp"
 #include "fitness/policy/streams.hpp"
+#include "mutators/analysis/syntax_visitor.hpp"
 
 namespace evo::policy {
 namespace {
@@ -76,7 +76,7 @@ const clang::FunctionDecl& written(const clang::FunctionDecl& function) {
 
 /// Visits the main file's declarations, in templates both the pattern and the instantiations, and
 /// stops at the first finding.
-class Rules : public clang::RecursiveASTVisitor<Rules> {
+class Rules : public SyntaxVisitor {
 public:
   explicit Rules(const Kernel& kernel) : ast_(kernel.ast()), sources_(ast_.getSourceManager()) {}
 
@@ -87,12 +87,12 @@ public:
     return std::move(violation_);
   }
 
-  bool shouldVisitTemplateInstantiations() const { return true; }
-  bool shouldVisitImplicitCode() const { return true; }
+  bool shouldVisitTemplateInstantiations() const override { return true; }
+  bool shouldVisitImplicitCode() const override { return true; }
 
-  bool TraverseDecl(clang::Decl* declaration) {
+  bool TraverseDecl(clang::Decl* declaration) override {
     if (declaration == nullptr || isa<clang::TranslationUnitDecl>(declaration)) {
-      return RecursiveASTVisitor::TraverseDecl(declaration);
+      return SyntaxVisitor::TraverseDecl(declaration);
     }
     auto* function = dyn_cast<clang::FunctionDecl>(declaration);
     const bool generated =
@@ -101,17 +101,17 @@ public:
       return true;
     }
     if (function == nullptr) {
-      return RecursiveASTVisitor::TraverseDecl(declaration);
+      return SyntaxVisitor::TraverseDecl(declaration);
     }
     functions_.push_back(function);
-    const bool clean = RecursiveASTVisitor::TraverseDecl(declaration);
+    const bool clean = SyntaxVisitor::TraverseDecl(declaration);
     functions_.pop_back();
     return clean;
   }
 
   // Declarations.
 
-  bool VisitDecl(clang::Decl* declaration) {
+  bool VisitDecl(clang::Decl* declaration) override {
     for (const clang::Attr* attribute : declaration->attrs()) {
       if (!check_attribute(*attribute)) {
         return false;
@@ -120,7 +120,7 @@ public:
     return true;
   }
 
-  bool VisitFunctionDecl(clang::FunctionDecl* function) {
+  bool VisitFunctionDecl(clang::FunctionDecl* function) override {
     const clang::SourceLocation place = function->getLocation();
     if (function->isExternC()) {
       c_functions_.push_back(function);
@@ -144,7 +144,7 @@ public:
     return true;
   }
 
-  bool VisitVarDecl(clang::VarDecl* variable) {
+  bool VisitVarDecl(clang::VarDecl* variable) override {
     if (const auto finding = check_stream(*variable)) {
       return refuse(variable->getLocation(), *finding);
     }
@@ -161,7 +161,7 @@ public:
                   "make it a constant, a local variable or a region of the workspace");
   }
 
-  bool VisitFieldDecl(clang::FieldDecl* field) {
+  bool VisitFieldDecl(clang::FieldDecl* field) override {
     const clang::SourceLocation place = field->getLocation();
     if (field->isMutable() && !field->getParent()->isLambda()) {
       return refuse(place, "has a mutable member " + name_of(*field), "make it an ordinary one");
@@ -173,20 +173,20 @@ public:
     return !finding || refuse(place, *finding);
   }
 
-  bool VisitFileScopeAsmDecl(clang::FileScopeAsmDecl* assembly) {
+  bool VisitFileScopeAsmDecl(clang::FileScopeAsmDecl* assembly) override {
     return refuse(assembly->getLocation(), "has assembly outside of functions", "remove it");
   }
 
   // Names of functions, wherever they are used.
 
-  bool VisitCUDAKernelCallExpr(clang::CUDAKernelCallExpr* call) {
+  bool VisitCUDAKernelCallExpr(clang::CUDAKernelCallExpr* call) override {
     if (call->getConfig() != nullptr) {
       configuration_callees_.insert(call->getConfig()->getCallee()->IgnoreImpCasts());
     }
     return true;
   }
 
-  bool VisitDeclRefExpr(clang::DeclRefExpr* name) {
+  bool VisitDeclRefExpr(clang::DeclRefExpr* name) override {
     if (const auto finding = check_device_constant(*name, ast_)) {
       return refuse(name->getLocation(), *finding);
     }
@@ -195,16 +195,16 @@ public:
            check_use(*function, name->getLocation());
   }
 
-  bool VisitMemberExpr(clang::MemberExpr* member) {
+  bool VisitMemberExpr(clang::MemberExpr* member) override {
     const auto* function = dyn_cast<clang::FunctionDecl>(member->getMemberDecl());
     return function == nullptr || check_use(*function, member->getMemberLoc());
   }
 
-  bool VisitCXXConstructExpr(clang::CXXConstructExpr* construction) {
+  bool VisitCXXConstructExpr(clang::CXXConstructExpr* construction) override {
     return check_use(*construction->getConstructor(), construction->getLocation());
   }
 
-  bool VisitOverloadExpr(clang::OverloadExpr* names) {
+  bool VisitOverloadExpr(clang::OverloadExpr* names) override {
     for (const clang::NamedDecl* name : names->decls()) {
       const auto* function = name->getUnderlyingDecl()->getAsFunction();
       if (function != nullptr && !check_use(*function, names->getNameLoc())) {
@@ -217,7 +217,7 @@ public:
                   "define it before its use");
   }
 
-  bool VisitCallExpr(clang::CallExpr* call) {
+  bool VisitCallExpr(clang::CallExpr* call) override {
     const bool resolved =
         call->getCalleeDecl() != nullptr && call->getCalleeDecl()->getAsFunction() != nullptr;
     if (resolved || call->isTypeDependent() || isa<clang::CUDAKernelCallExpr>(call) ||
@@ -231,7 +231,7 @@ public:
 
   // Expressions and statements.
 
-  bool VisitExpr(clang::Expr* expression) {
+  bool VisitExpr(clang::Expr* expression) override {
     if (const auto finding = check_stream(*expression)) {
       return refuse(expression->getExprLoc(), *finding);
     }
@@ -241,41 +241,41 @@ public:
     return true;
   }
 
-  bool VisitCXXDefaultArgExpr(clang::CXXDefaultArgExpr* argument) {
+  bool VisitCXXDefaultArgExpr(clang::CXXDefaultArgExpr* argument) override {
     return within(argument->getUsedLocation(), argument->getExpr());
   }
 
-  bool VisitCXXDefaultInitExpr(clang::CXXDefaultInitExpr* initialiser) {
+  bool VisitCXXDefaultInitExpr(clang::CXXDefaultInitExpr* initialiser) override {
     return within(initialiser->getUsedLocation(), initialiser->getExpr());
   }
 
-  bool VisitCXXNewExpr(clang::CXXNewExpr* allocation) {
+  bool VisitCXXNewExpr(clang::CXXNewExpr* allocation) override {
     return refuse(allocation->getBeginLoc(), "allocates with new", "keep arrays in the workspace");
   }
 
-  bool VisitCXXDeleteExpr(clang::CXXDeleteExpr* release) {
+  bool VisitCXXDeleteExpr(clang::CXXDeleteExpr* release) override {
     return refuse(release->getBeginLoc(), "calls delete", "keep arrays in the workspace");
   }
 
-  bool VisitCXXThrowExpr(clang::CXXThrowExpr* exception) {
+  bool VisitCXXThrowExpr(clang::CXXThrowExpr* exception) override {
     return refuse(exception->getThrowLoc(), "throws an exception", "return an error code");
   }
 
-  bool VisitCXXTryStmt(clang::CXXTryStmt* statement) {
+  bool VisitCXXTryStmt(clang::CXXTryStmt* statement) override {
     return refuse(statement->getTryLoc(), "catches exceptions", "remove the try");
   }
 
-  bool VisitIndirectGotoStmt(clang::IndirectGotoStmt* jump) {
+  bool VisitIndirectGotoStmt(clang::IndirectGotoStmt* jump) override {
     return refuse(jump->getGotoLoc(), "jumps to an address", "use a loop or a switch");
   }
 
-  bool VisitAttributedStmt(clang::AttributedStmt* statement) {
+  bool VisitAttributedStmt(clang::AttributedStmt* statement) override {
     return std::ranges::all_of(statement->getAttrs(), [this](const clang::Attr* attribute) {
       return check_attribute(*attribute);
     });
   }
 
-  bool VisitAsmStmt(clang::AsmStmt* assembly) {
+  bool VisitAsmStmt(clang::AsmStmt* assembly) override {
     const clang::SourceLocation place = assembly->getAsmLoc();
     if (is_on_host()) {
       return refuse(place, "has inline assembly in host code", "keep it in __device__ functions");

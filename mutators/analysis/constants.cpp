@@ -2,9 +2,10 @@
 
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/DeclCXX.h>
-#include <clang/AST/RecursiveASTVisitor.h>
+#include <clang/AST/ExprCXX.h>
 #include <clang/Basic/SourceManager.h>
 
+#include "mutators/analysis/syntax_visitor.hpp"
 #include "mutators/render.hpp"
 
 namespace evo {
@@ -14,11 +15,11 @@ const clang::IntegerLiteral* literal_of(const clang::Expr& initialiser) {
   return clang::dyn_cast<clang::IntegerLiteral>(initialiser.IgnoreParenImpCasts());
 }
 
-class ConstantCollector : public clang::RecursiveASTVisitor<ConstantCollector> {
+class ConstantCollector : public SyntaxVisitor {
 public:
   explicit ConstantCollector(const Kernel& kernel) : kernel_(kernel), evaluator_(kernel) {}
 
-  bool VisitVarDecl(clang::VarDecl* variable) {
+  bool VisitVarDecl(clang::VarDecl* variable) override {
     const bool constant = variable->isConstexpr() && variable->isFileVarDecl() &&
                           variable->getType()->isIntegerType() && variable->hasInit() &&
                           !variable->getInit()->isValueDependent();
@@ -44,16 +45,16 @@ private:
   Evaluator evaluator_;
 };
 
-class RuleCollector : public clang::RecursiveASTVisitor<RuleCollector> {
+class RuleCollector : public SyntaxVisitor {
 public:
   explicit RuleCollector(const Kernel& kernel) : kernel_(kernel), evaluator_(kernel) {}
 
-  bool VisitStaticAssertDecl(clang::StaticAssertDecl* assertion) {
+  bool VisitStaticAssertDecl(clang::StaticAssertDecl* assertion) override {
     rules.assertions.push_back(assertion->getAssertExpr());
     return true;
   }
 
-  bool VisitBinaryOperator(clang::BinaryOperator* operation) {
+  bool VisitBinaryOperator(clang::BinaryOperator* operation) override {
     const auto& sources = kernel_.ast().getSourceManager();
     if (operation->getOpcode() != clang::BO_Div || operation->isValueDependent() ||
         !operation->getType()->isIntegerType() ||
@@ -70,12 +71,14 @@ public:
     return true;
   }
 
-  bool TraverseImplicitCastExpr(clang::ImplicitCastExpr* cast) { return traverse(cast); }
-  bool TraverseCStyleCastExpr(clang::CStyleCastExpr* cast) { return traverse(cast); }
-  bool TraverseCXXStaticCastExpr(clang::CXXStaticCastExpr* cast) { return traverse(cast); }
-  bool TraverseCXXFunctionalCastExpr(clang::CXXFunctionalCastExpr* cast) { return traverse(cast); }
+  bool TraverseImplicitCastExpr(clang::ImplicitCastExpr* cast) override { return traverse(cast); }
+  bool TraverseCStyleCastExpr(clang::CStyleCastExpr* cast) override { return traverse(cast); }
+  bool TraverseCXXStaticCastExpr(clang::CXXStaticCastExpr* cast) override { return traverse(cast); }
+  bool TraverseCXXFunctionalCastExpr(clang::CXXFunctionalCastExpr* cast) override {
+    return traverse(cast);
+  }
 
-  bool VisitDeclRefExpr(clang::DeclRefExpr* reference) {
+  bool VisitDeclRefExpr(clang::DeclRefExpr* reference) override {
     if (in_float_ > 0 && !reference->isValueDependent() && reference->getType()->isIntegerType()) {
       const auto value = evaluator_.value(*reference);
       if (const auto* known = std::get_if<std::int64_t>(&value)) {

@@ -7,10 +7,10 @@
 
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/ExprCXX.h>
-#include <clang/AST/RecursiveASTVisitor.h>
 
 #include "mutators/analysis/expressions.hpp"
 #include "mutators/analysis/hinted_access.hpp"
+#include "mutators/analysis/syntax_visitor.hpp"
 
 namespace evo {
 namespace {
@@ -138,13 +138,13 @@ bool locate(const Kernel& kernel, const clang::FunctionDecl& function, ElementSt
 
 // ---- all accesses -------------------------------------------------------------------------------
 
-class StoreCollector : public clang::RecursiveASTVisitor<StoreCollector> {
+class StoreCollector : public SyntaxVisitor {
 public:
   StoreCollector(const Kernel& kernel, const clang::FunctionDecl& function,
                  const clang::ParmVarDecl& array)
       : kernel_(kernel), function_(function), array_(array) {}
 
-  bool VisitDeclRefExpr(clang::DeclRefExpr* use) {
+  bool VisitDeclRefExpr(clang::DeclRefExpr* use) override {
     if (use->getDecl() == &array_) {
       followed = followed && follow(*use);
     }
@@ -220,12 +220,12 @@ std::optional<std::int64_t> known(const std::variant<std::int64_t, Failure>& val
 }
 
 /// Which of blockIdx.x, y and z an expression may depend on.
-class BlockDependence : public clang::RecursiveASTVisitor<BlockDependence> {
+class BlockDependence : public SyntaxVisitor {
 public:
-  bool TraverseMemberExpr(clang::MemberExpr* member) {
+  bool TraverseMemberExpr(clang::MemberExpr* member) override {
     const clang::VarDecl* object = variable_in(member->getBase()->IgnoreParenImpCasts());
     if (object == nullptr || object->getNameAsString() != "blockIdx") {
-      return RecursiveASTVisitor::TraverseMemberExpr(member);
+      return SyntaxVisitor::TraverseMemberExpr(member);
     }
     const std::string axis = member->getMemberDecl()->getNameAsString();
     x = x || axis == "x";
@@ -233,7 +233,7 @@ public:
     z = z || axis == "z";
     return true;
   }
-  bool VisitDeclRefExpr(clang::DeclRefExpr* use) {
+  bool VisitDeclRefExpr(clang::DeclRefExpr* use) override {
     const auto* variable = dyn_cast<clang::VarDecl>(use->getDecl());
     if (variable != nullptr && variable->isLocalVarDecl() && variable->hasInit()) {
       TraverseStmt(const_cast<clang::Expr*>(variable->getInit()));

@@ -5,11 +5,12 @@
 #include <set>
 
 #include <clang/AST/ASTContext.h>
-#include <clang/AST/RecursiveASTVisitor.h>
+#include <clang/AST/ExprCXX.h>
 #include <clang/Basic/SourceManager.h>
 
 #include "mutators/analysis/accesses.hpp"
 #include "mutators/analysis/expressions.hpp"
+#include "mutators/analysis/syntax_visitor.hpp"
 
 namespace evo {
 namespace {
@@ -17,29 +18,29 @@ namespace {
 using clang::dyn_cast;
 using clang::isa;
 
-class Walk : public clang::RecursiveASTVisitor<Walk> {
+class Walk : public SyntaxVisitor {
 public:
   Walk(const Kernel& kernel, const ElementwiseUpdate& update, const UpdateVisitor& visitor)
       : kernel_(kernel), update_(update), visitor_(visitor) {}
 
-  bool TraverseStmt(clang::Stmt* statement) {
+  bool TraverseStmt(clang::Stmt* statement) override {
     const auto* expr = clang::dyn_cast_or_null<clang::Expr>(statement);
     const auto part = expr == nullptr ? std::nullopt : part_of(*expr);
     if (!part) {
-      return RecursiveASTVisitor::TraverseStmt(statement);
+      return SyntaxVisitor::TraverseStmt(statement);
     }
     if (visitor_.part) {
       visitor_.part(*expr, *part);
     }
     return true;
   }
-  bool VisitDeclRefExpr(clang::DeclRefExpr* use) {
+  bool VisitDeclRefExpr(clang::DeclRefExpr* use) override {
     if (visitor_.use) {
       visitor_.use(*use);
     }
     return true;
   }
-  bool VisitVarDecl(clang::VarDecl* variable) {
+  bool VisitVarDecl(clang::VarDecl* variable) override {
     if (visitor_.local) {
       visitor_.local(*variable);
     }
@@ -81,11 +82,11 @@ bool is_collective(const clang::FunctionDecl& function) {
 
 /// Whether what a name leads to may differ between threads: threadIdx and the like, or a function
 /// that uses them.
-class ThreadIdentity : public clang::RecursiveASTVisitor<ThreadIdentity> {
+class ThreadIdentity : public SyntaxVisitor {
 public:
   explicit ThreadIdentity(const clang::SourceManager& sources) : sources_(sources) {}
 
-  bool VisitDeclRefExpr(clang::DeclRefExpr* use) {
+  bool VisitDeclRefExpr(clang::DeclRefExpr* use) override {
     note(*use);
     return true;
   }

@@ -3,9 +3,10 @@
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/Attr.h>
 #include <clang/AST/DeclCXX.h>
-#include <clang/AST/RecursiveASTVisitor.h>
+#include <clang/AST/ExprCXX.h>
 
 #include "mutators/analysis/interpreter.hpp"
+#include "mutators/analysis/syntax_visitor.hpp"
 
 namespace evo {
 namespace {
@@ -23,29 +24,29 @@ bool is_memory(clang::QualType type) {
 }
 
 /// Decides whether a statement does nothing but accesses that its inputs determine.
-class PurityVisitor : public clang::RecursiveASTVisitor<PurityVisitor> {
+class PurityVisitor : public SyntaxVisitor {
 public:
-  bool VisitVarDecl(clang::VarDecl* variable) {
+  bool VisitVarDecl(clang::VarDecl* variable) override {
     inside.push_back(variable);
     return true;
   }
-  bool VisitImplicitCastExpr(clang::ImplicitCastExpr* cast) {
+  bool VisitImplicitCastExpr(clang::ImplicitCastExpr* cast) override {
     const auto* read = clang::dyn_cast<clang::DeclRefExpr>(cast->getSubExpr()->IgnoreParens());
     if (cast->getCastKind() == clang::CK_LValueToRValue && read != nullptr) {
       reads.push_back(read);
     }
     return true;
   }
-  bool VisitDeclRefExpr(clang::DeclRefExpr* reference) {
+  bool VisitDeclRefExpr(clang::DeclRefExpr* reference) override {
     references.push_back(reference);
     return true;
   }
-  bool VisitReturnStmt(clang::ReturnStmt*) { return pure = false; }
-  bool VisitBreakStmt(clang::BreakStmt*) { return pure = false; }
-  bool VisitContinueStmt(clang::ContinueStmt*) { return pure = false; }
-  bool VisitAsmStmt(clang::AsmStmt*) { return pure = false; }
-  bool VisitCXXThisExpr(clang::CXXThisExpr*) { return pure = false; }
-  bool VisitCallExpr(clang::CallExpr* call) {
+  bool VisitReturnStmt(clang::ReturnStmt*) override { return pure = false; }
+  bool VisitBreakStmt(clang::BreakStmt*) override { return pure = false; }
+  bool VisitContinueStmt(clang::ContinueStmt*) override { return pure = false; }
+  bool VisitAsmStmt(clang::AsmStmt*) override { return pure = false; }
+  bool VisitCXXThisExpr(clang::CXXThisExpr*) override { return pure = false; }
+  bool VisitCallExpr(clang::CallExpr* call) override {
     const clang::FunctionDecl* callee = call->getDirectCallee();
     pure = callee != nullptr && is_harmless(*callee);
     return pure;
@@ -64,13 +65,13 @@ private:
       return function.getReturnType()->isFloatingType() ||
              function.getReturnType()->isIntegralOrEnumerationType();
     }
-    class CalleeVisitor : public clang::RecursiveASTVisitor<CalleeVisitor> {
+    class CalleeVisitor : public SyntaxVisitor {
     public:
-      bool VisitCallExpr(clang::CallExpr* call) {
+      bool VisitCallExpr(clang::CallExpr* call) override {
         const clang::FunctionDecl* callee = call->getDirectCallee();
         return harmless = callee != nullptr && is_harmless(*callee);
       }
-      bool VisitDeclRefExpr(clang::DeclRefExpr* reference) {
+      bool VisitDeclRefExpr(clang::DeclRefExpr* reference) override {
         const auto* variable = clang::dyn_cast<clang::VarDecl>(reference->getDecl());
         return harmless =
                    variable == nullptr || !variable->hasGlobalStorage() || variable->isConstexpr();

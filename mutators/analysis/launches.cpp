@@ -6,17 +6,17 @@
 
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/ExprCXX.h>
-#include <clang/AST/RecursiveASTVisitor.h>
 
 #include "mutators/analysis/constants.hpp"
 #include "mutators/analysis/interpreter.hpp"
+#include "mutators/analysis/syntax_visitor.hpp"
 
 namespace evo {
 namespace {
 
-class LaunchCollector : public clang::RecursiveASTVisitor<LaunchCollector> {
+class LaunchCollector : public SyntaxVisitor {
 public:
-  bool VisitCUDAKernelCallExpr(clang::CUDAKernelCallExpr* call) {
+  bool VisitCUDAKernelCallExpr(clang::CUDAKernelCallExpr* call) override {
     calls.push_back(call);
     return true;
   }
@@ -30,11 +30,11 @@ std::vector<const clang::CUDAKernelCallExpr*> calls_in(const clang::FunctionDecl
   return collector.calls;
 }
 
-class AttributeCollector : public clang::RecursiveASTVisitor<AttributeCollector> {
+class AttributeCollector : public SyntaxVisitor {
 public:
   explicit AttributeCollector(const clang::FunctionDecl& function) : function_(function) {}
 
-  bool VisitCallExpr(clang::CallExpr* call) {
+  bool VisitCallExpr(clang::CallExpr* call) override {
     const clang::FunctionDecl* callee = call->getDirectCallee();
     const auto* target =
         callee != nullptr && callee->getNameAsString() == "cudaFuncSetAttribute"
@@ -53,9 +53,9 @@ private:
   const clang::FunctionDecl& function_;
 };
 
-class EntryCollector : public clang::RecursiveASTVisitor<EntryCollector> {
+class EntryCollector : public SyntaxVisitor {
 public:
-  bool VisitFunctionDecl(clang::FunctionDecl* function) {
+  bool VisitFunctionDecl(clang::FunctionDecl* function) override {
     if (function->isThisDeclarationADefinition() && function->isExternC() &&
         !calls_in(*function).empty()) {
       entries.push_back(function);

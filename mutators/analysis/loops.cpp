@@ -5,19 +5,20 @@
 
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/Attr.h>
-#include <clang/AST/RecursiveASTVisitor.h>
+#include <clang/AST/ExprCXX.h>
 #include <clang/Basic/SourceManager.h>
 
+#include "mutators/analysis/syntax_visitor.hpp"
 #include "mutators/render.hpp"
 
 namespace evo {
 namespace {
 
-class LoopCollector : public clang::RecursiveASTVisitor<LoopCollector> {
+class LoopCollector : public SyntaxVisitor {
 public:
   explicit LoopCollector(const Kernel& kernel) : kernel_(kernel) {}
 
-  bool TraverseFunctionDecl(clang::FunctionDecl* function) {
+  bool TraverseFunctionDecl(clang::FunctionDecl* function) override {
     const bool device =
         function->hasAttr<clang::CUDAGlobalAttr>() || function->hasAttr<clang::CUDADeviceAttr>();
     const clang::SourceManager& sources = kernel_.ast().getSourceManager();
@@ -25,16 +26,16 @@ public:
       return true;
     }
     function_ = function;
-    return RecursiveASTVisitor::TraverseFunctionDecl(function);
+    return SyntaxVisitor::TraverseFunctionDecl(function);
   }
 
-  bool VisitAttributedStmt(clang::AttributedStmt* statement) {
+  bool VisitAttributedStmt(clang::AttributedStmt* statement) override {
     const auto attributes = statement->getAttrs();
     attributes_[statement->getSubStmt()].assign(attributes.begin(), attributes.end());
     return true;
   }
 
-  bool VisitForStmt(clang::ForStmt* loop) {
+  bool VisitForStmt(clang::ForStmt* loop) override {
     const auto counted = counted_loop(kernel_, *loop);
     if (counted && span_of(kernel_, *loop)) {
       loops.push_back({*counted, function_, attributes_[loop], name(*counted->counter)});

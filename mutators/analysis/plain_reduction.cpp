@@ -7,10 +7,10 @@
 
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/ExprCXX.h>
-#include <clang/AST/RecursiveASTVisitor.h>
 
 #include "mutators/analysis/expressions.hpp"
 #include "mutators/analysis/references.hpp"
+#include "mutators/analysis/syntax_visitor.hpp"
 #include "mutators/render.hpp"
 
 namespace evo {
@@ -233,9 +233,9 @@ struct Candidate {
   std::vector<std::int64_t> values;
 };
 
-class ConstantUses : public clang::RecursiveASTVisitor<ConstantUses> {
+class ConstantUses : public SyntaxVisitor {
 public:
-  bool VisitDeclRefExpr(clang::DeclRefExpr* use) {
+  bool VisitDeclRefExpr(clang::DeclRefExpr* use) override {
     const auto* variable = dyn_cast<clang::VarDecl>(use->getDecl());
     if (variable != nullptr && variable->isConstexpr() && variable->isFileVarDecl()) {
       found.push_back(use);

@@ -4,9 +4,10 @@
 #include <array>
 
 #include <clang/AST/ASTContext.h>
-#include <clang/AST/RecursiveASTVisitor.h>
+#include <clang/AST/ExprCXX.h>
 
 #include "mutators/analysis/references.hpp"
+#include "mutators/analysis/syntax_visitor.hpp"
 
 namespace evo {
 namespace {
@@ -16,16 +17,16 @@ using clang::dyn_cast;
 constexpr std::array<std::int64_t, 2> square_sizes{5, 12}; // to tell a square matrix by
 
 /// The places array[index] of an array, and whether it is used in other ways.
-class Elements : public clang::RecursiveASTVisitor<Elements> {
+class Elements : public SyntaxVisitor {
 public:
   Elements(const Kernel& kernel, const clang::ParmVarDecl& array)
       : kernel_(kernel), array_(array) {}
 
-  bool VisitDeclRefExpr(clang::DeclRefExpr* use) {
+  bool VisitDeclRefExpr(clang::DeclRefExpr* use) override {
     uses_ += use->getDecl() == &array_ ? 1 : 0;
     return true;
   }
-  bool VisitArraySubscriptExpr(clang::ArraySubscriptExpr* place) {
+  bool VisitArraySubscriptExpr(clang::ArraySubscriptExpr* place) override {
     const auto* base = dyn_cast<clang::DeclRefExpr>(place->getBase()->IgnoreParenImpCasts());
     const auto index = base != nullptr && base->getDecl() == &array_
                            ? element_index(kernel_, *place->getIdx())

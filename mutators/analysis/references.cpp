@@ -3,20 +3,23 @@
 #include <algorithm>
 
 #include <clang/AST/ASTContext.h>
-#include <clang/AST/RecursiveASTVisitor.h>
+#include <clang/AST/ExprCXX.h>
 
 #include "mutators/analysis/launches.hpp"
+#include "mutators/analysis/syntax_visitor.hpp"
 
 namespace evo {
 namespace {
 
-class ReferenceCollector : public clang::RecursiveASTVisitor<ReferenceCollector> {
+class ReferenceCollector : public SyntaxVisitor {
 public:
   ReferenceCollector(const Kernel& kernel, const clang::ValueDecl& declaration)
       : kernel_(kernel), declaration_(declaration) {}
 
-  bool VisitDeclRefExpr(clang::DeclRefExpr* use) { return add(use->getDecl(), use->getLocation()); }
-  bool VisitMemberExpr(clang::MemberExpr* use) {
+  bool VisitDeclRefExpr(clang::DeclRefExpr* use) override {
+    return add(use->getDecl(), use->getLocation());
+  }
+  bool VisitMemberExpr(clang::MemberExpr* use) override {
     return add(use->getMemberDecl(), use->getMemberLoc());
   }
 

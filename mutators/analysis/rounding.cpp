@@ -5,8 +5,9 @@
 #include <utility>
 
 #include <clang/AST/Attr.h>
-#include <clang/AST/RecursiveASTVisitor.h>
+#include <clang/AST/ExprCXX.h>
 
+#include "mutators/analysis/syntax_visitor.hpp"
 #include "mutators/analysis/warp_products.hpp"
 
 namespace evo {
@@ -33,7 +34,7 @@ const clang::VarDecl* register_of(const clang::Expr* lvalue) {
   return is_register ? variable : nullptr;
 }
 
-class Products : public clang::RecursiveASTVisitor<Products> {
+class Products : public SyntaxVisitor {
 public:
   explicit Products(const clang::Stmt& code) : code_(code) {}
 
@@ -66,7 +67,7 @@ public:
     return variable == nullptr || any_definition_is_product(variable);
   }
 
-  bool VisitVarDecl(clang::VarDecl* variable) {
+  bool VisitVarDecl(clang::VarDecl* variable) override {
     const clang::Expr* init = variable->getInit();
     const clang::QualType type = variable->getType();
     if (init != nullptr && variable == followed_) {
@@ -76,15 +77,15 @@ public:
     }
     return true;
   }
-  bool VisitBinaryOperator(clang::BinaryOperator* assignment) {
+  bool VisitBinaryOperator(clang::BinaryOperator* assignment) override {
     if (assignment->isAssignmentOp() && register_of(assignment->getLHS()) == followed_) {
       found_ = found_ || assignment->getOpcode() == clang::BO_MulAssign ||
                (assignment->getOpcode() == clang::BO_Assign && is_product(assignment->getRHS()));
     }
     return true;
   }
-  bool VisitCallExpr(clang::CallExpr* call) { // by reference or as a pointer: not followed
-    if (multiplies_matrices(*call)) {         // what it leaves in its registers is a sum
+  bool VisitCallExpr(clang::CallExpr* call) override { // by reference or as a pointer: not followed
+    if (multiplies_matrices(*call)) {                  // what it leaves in its registers is a sum
       return true;
     }
     for (const clang::Expr* argument : call->arguments()) {
@@ -93,7 +94,7 @@ public:
     }
     return true;
   }
-  bool VisitUnaryOperator(clang::UnaryOperator* unary) {
+  bool VisitUnaryOperator(clang::UnaryOperator* unary) override {
     found_ = found_ || (unary->getOpcode() == clang::UO_AddrOf &&
                         register_of(unary->getSubExpr()) == followed_);
     return true;

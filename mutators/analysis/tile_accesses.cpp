@@ -10,13 +10,13 @@
 #include <clang/AST/Attr.h>
 #include <clang/AST/Decl.h>
 #include <clang/AST/ExprCXX.h>
-#include <clang/AST/RecursiveASTVisitor.h>
 #include <clang/AST/TypeLoc.h>
 
 #include "mutators/analysis/async_copies.hpp"
 #include "mutators/analysis/counted_loop.hpp"
 #include "mutators/analysis/expressions.hpp"
 #include "mutators/analysis/launches.hpp"
+#include "mutators/analysis/syntax_visitor.hpp"
 #include "mutators/ptx_instruction.hpp"
 #include "mutators/render.hpp"
 
@@ -33,15 +33,15 @@ constexpr std::array<std::int64_t, 5> trial_sizes{67, 131, 259, 515,
 constexpr std::int64_t even_size = 512;                  // for paths that need full tiles
 
 /// The expressions that name a declaration.
-class NamingExpressions : public clang::RecursiveASTVisitor<NamingExpressions> {
+class NamingExpressions : public SyntaxVisitor {
 public:
   explicit NamingExpressions(const clang::ValueDecl& declaration) : declaration_(declaration) {}
 
-  bool VisitDeclRefExpr(clang::DeclRefExpr* use) { return add(use, use->getDecl()); }
-  bool VisitMemberExpr(clang::MemberExpr* use) { return add(use, use->getMemberDecl()); }
-  bool TraverseUnaryExprOrTypeTraitExpr(clang::UnaryExprOrTypeTraitExpr* size) {
+  bool VisitDeclRefExpr(clang::DeclRefExpr* use) override { return add(use, use->getDecl()); }
+  bool VisitMemberExpr(clang::MemberExpr* use) override { return add(use, use->getMemberDecl()); }
+  bool TraverseUnaryExprOrTypeTraitExpr(clang::UnaryExprOrTypeTraitExpr* size) override {
     ++in_sizeof_;
-    const bool result = RecursiveASTVisitor::TraverseUnaryExprOrTypeTraitExpr(size);
+    const bool result = SyntaxVisitor::TraverseUnaryExprOrTypeTraitExpr(size);
     --in_sizeof_;
     return result;
   }

@@ -5,21 +5,22 @@
 #include <vector>
 
 #include <clang/AST/ASTContext.h>
-#include <clang/AST/RecursiveASTVisitor.h>
+#include <clang/AST/ExprCXX.h>
 #include <clang/Basic/SourceManager.h>
 #include <clang/Lex/Lexer.h>
 
+#include "mutators/analysis/syntax_visitor.hpp"
 #include "tests/support/kernels.hpp"
 
 namespace evo::test {
 namespace {
 
 /// What the file declares, and where it uses a name of somebody else.
-class Names : public clang::RecursiveASTVisitor<Names> {
+class Names : public SyntaxVisitor {
 public:
   explicit Names(const clang::SourceManager& sources) : sources_(sources) {}
 
-  bool VisitNamedDecl(clang::NamedDecl* decl) {
+  bool VisitNamedDecl(clang::NamedDecl* decl) override {
     if (decl->getIdentifier() != nullptr && is_ours(decl->getLocation())) {
       const auto* function = clang::dyn_cast<clang::FunctionDecl>(decl);
       (function != nullptr && function->isExternC() ? kept : declared)
@@ -27,11 +28,11 @@ public:
     }
     return true;
   }
-  bool VisitDeclRefExpr(clang::DeclRefExpr* use) {
+  bool VisitDeclRefExpr(clang::DeclRefExpr* use) override {
     note_use(use->getDecl(), use->getLocation());
     return true;
   }
-  bool VisitMemberExpr(clang::MemberExpr* use) {
+  bool VisitMemberExpr(clang::MemberExpr* use) override {
     note_use(use->getMemberDecl(), use->getMemberLoc());
     return true;
   }

@@ -4,10 +4,11 @@
 #include <optional>
 
 #include <clang/AST/ASTContext.h>
-#include <clang/AST/RecursiveASTVisitor.h>
+#include <clang/AST/ExprCXX.h>
 #include <clang/Basic/SourceManager.h>
 #include <clang/Lex/Lexer.h>
 
+#include "mutators/analysis/syntax_visitor.hpp"
 #include "mutators/rewrite.hpp"
 #include "tests/support/kernels.hpp"
 
@@ -26,11 +27,11 @@ struct Constant {
   Edit literal;
 };
 
-class Constants : public clang::RecursiveASTVisitor<Constants> {
+class Constants : public SyntaxVisitor {
 public:
   explicit Constants(const clang::ASTContext& ast) : ast_(ast) {}
 
-  bool VisitVarDecl(clang::VarDecl* variable) {
+  bool VisitVarDecl(clang::VarDecl* variable) override {
     if (!variable->isConstexpr() || !variable->isFileVarDecl()) {
       return true;
     }
@@ -47,7 +48,7 @@ public:
     return true;
   }
 
-  bool VisitBinaryOperator(clang::BinaryOperator* operation) {
+  bool VisitBinaryOperator(clang::BinaryOperator* operation) override {
     if (operation->getOpcode() == clang::BO_Div && !operation->isValueDependent()) {
       const auto above = evaluate(operation->getLHS(), ast_);
       const auto below = evaluate(operation->getRHS(), ast_);
