@@ -35,13 +35,13 @@
 
 #include <clang/AST/Decl.h>
 #include <clang/AST/Expr.h>
-#include <clang/AST/RecursiveASTVisitor.h>
 
 #include "mutators/analysis/constants.hpp"
 #include "mutators/analysis/counted_loop.hpp"
 #include "mutators/analysis/launches.hpp"
 #include "mutators/analysis/references.hpp"
 #include "mutators/analysis/stage_model.hpp"
+#include "mutators/analysis/syntax_visitor.hpp"
 #include "mutators/constant_placement.hpp"
 #include "mutators/mutator.hpp"
 #include "mutators/names.hpp"
@@ -61,9 +61,9 @@ std::string raster_label(const clang::FunctionDecl& function, std::int64_t heigh
 }
 
 /// The components of blockIdx and gridDim that a kernel's body mentions.
-class GridMentions : public clang::RecursiveASTVisitor<GridMentions> {
+class GridMentions : public SyntaxVisitor {
 public:
-  bool VisitDeclRefExpr(clang::DeclRefExpr* use) {
+  bool VisitDeclRefExpr(clang::DeclRefExpr* use) override {
     const auto* variable = dyn_cast<clang::VarDecl>(use->getDecl());
     if (variable != nullptr && variable->hasGlobalStorage()) {
       if (variable->getName() == "blockIdx") {
@@ -74,7 +74,7 @@ public:
     }
     return true;
   }
-  bool VisitMemberExpr(clang::MemberExpr* member) {
+  bool VisitMemberExpr(clang::MemberExpr* member) override {
     const auto* base = dyn_cast<clang::DeclRefExpr>(member->getBase()->IgnoreParenImpCasts());
     if (base != nullptr && base->getDecl()->getName() == "blockIdx") {
       components.push_back(member);
