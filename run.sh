@@ -34,7 +34,8 @@ step() {
 }
 
 build() {
-  step cmake -G Ninja -S . -B build -DCMAKE_BUILD_TYPE=Release "-DEVO_TESTS=$1" &&
+  step cmake -G Ninja -S . -B build -DCMAKE_BUILD_TYPE=Release -DCMAKE_UNITY_BUILD=ON \
+    "-DEVO_TESTS=$1" &&
     step ninja -C build "${@:2}"
 }
 

@@ -6,7 +6,7 @@
 namespace evo {
 namespace {
 
-constexpr int launches = 100;
+constexpr int timed_launches = 100;
 
 /// The oldest architecture that every driver in question compiles for.
 constexpr const char* ptx = ".version 6.3\n.target sm_75\n.address_size 64\n"
@@ -36,7 +36,7 @@ double time_empty_kernel(const Timer& timer) {
       const auto call = [&] { launch(nothing, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr); };
       timer.time(call); // the first
       median_ms =
-          summarize(repeat([&] { return timer.time(call); }, {.calls = launches})).median_ms;
+          summarize(repeat([&] { return timer.time(call); }, {.calls = timed_launches})).median_ms;
     }
     unload(module);
   }

@@ -8,9 +8,9 @@
 namespace evo {
 namespace {
 
-class Recorder : public boost::default_bfs_visitor {
+class VisitOrder : public boost::default_bfs_visitor {
 public:
-  explicit Recorder(std::vector<std::size_t>& order) : order_(&order) {}
+  explicit VisitOrder(std::vector<std::size_t>& order) : order_(&order) {}
   template <typename Graph> void discover_vertex(std::size_t vertex, const Graph&) {
     order_->push_back(vertex);
   }
@@ -41,7 +41,7 @@ void Lineage::add(const Individual& individual) {
 std::vector<Lineage::Graph::vertex_descriptor> Lineage::reachable(const std::string& id) const {
   std::vector<Graph::vertex_descriptor> order;
   if (const auto found = vertices_.find(id); found != vertices_.end()) {
-    boost::breadth_first_search(graph_, found->second, boost::visitor(Recorder(order)));
+    boost::breadth_first_search(graph_, found->second, boost::visitor(VisitOrder(order)));
   }
   return order;
 }

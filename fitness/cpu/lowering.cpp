@@ -56,7 +56,7 @@ std::string Lowering::module_text() const {
     if (text.size() > shown) {
       text = text.substr(0, shown) + "...";
     }
-    table[static_cast<std::size_t>(number)] = fmt::format("{{{}, {}}}", quoted(text), line);
+    table[static_cast<std::size_t>(number)] = fmt::format("{{{}, {}}}", string_literal(text), line);
   }
   return fmt::format(
       "static const evo_gpu::Site evo_gpu_sites[] = {{{}}};\n"
@@ -68,7 +68,7 @@ std::string Lowering::module_text() const {
       fmt::join(table, ",\n"), sites_.size(), granule_, kernel_.target().shared_bytes_per_block);
 }
 
-std::string quoted(std::string_view text) {
+std::string string_literal(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') {

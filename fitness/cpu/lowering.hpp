@@ -52,7 +52,7 @@ private:
 };
 
 /// A string literal of C++.
-std::string quoted(std::string_view text);
+std::string string_literal(std::string_view text);
 
 /// Wraps every access to memory in a __device__ or __global__ function, with barriers, shared
 /// arrays, local arrays' bounds and floating-point operations.

@@ -5,9 +5,13 @@
 
 namespace evo::policy {
 
+std::string quoted(std::string_view name) {
+  return fmt::format("'{}'", name);
+}
+
 std::string sentence(const Finding& finding, const std::string& function,
                      clang::SourceLocation place, const clang::SourceManager& sources) {
-  return fmt::format("{}, line {}, {}; {}", function.empty() ? "the file" : "'" + function + "'",
+  return fmt::format("{}, line {}, {}; {}", function.empty() ? "the file" : quoted(function),
                      sources.getExpansionLineNumber(place), finding.what, finding.advice);
 }
 

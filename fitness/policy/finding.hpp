@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <clang/Basic/SourceLocation.h>
 
@@ -16,6 +17,9 @@ struct Finding {
   std::string what;   // "calls 'system'"
   std::string advice; // "remove the call"
 };
+
+/// "'system'"
+std::string quoted(std::string_view name);
 
 /// "'lora', line 12, calls 'system'; remove the call". `function` is empty outside of functions.
 std::string sentence(const Finding& finding, const std::string& function,

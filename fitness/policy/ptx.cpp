@@ -98,10 +98,6 @@ bool is_balanced(std::string_view text) {
   return depth == 0;
 }
 
-std::string quoted(std::string_view text) {
-  return "'" + std::string(text) + "'";
-}
-
 } // namespace
 
 std::optional<Finding> ptx_violation(std::string_view assembly) {

@@ -34,10 +34,6 @@ constexpr std::array known_attributes{clang::attr::AlwaysInline,     clang::attr
                                       clang::attr::NoInline,         clang::attr::Unlikely,
                                       clang::attr::Unused,           clang::attr::WarnUnusedResult};
 
-std::string quoted(const std::string& name) {
-  return "'" + name + "'";
-}
-
 std::string name_of(const clang::NamedDecl& declaration) {
   return quoted(declaration.getNameAsString());
 }
