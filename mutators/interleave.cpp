@@ -66,9 +66,9 @@ struct Grouped {
   const clang::Expr* stride = nullptr;
 };
 
-class Uses : public SyntaxVisitor {
+class CoordinateUses : public SyntaxVisitor {
 public:
-  explicit Uses(const clang::VarDecl& variable) : variable_(variable) {}
+  explicit CoordinateUses(const clang::VarDecl& variable) : variable_(variable) {}
 
   bool VisitDeclRefExpr(clang::DeclRefExpr* reference) override {
     if (reference->getDecl() == &variable_) {
@@ -139,7 +139,7 @@ private:
   /// The sums that a variable which holds the coordinate stands in. One that has no element yet is
   /// followed to the variable that it defines.
   bool add_sites(const clang::VarDecl& holder) {
-    Uses uses(holder);
+    CoordinateUses uses(holder);
     uses.TraverseStmt(block_.function->getBody());
     return std::ranges::all_of(uses.found, [&](const clang::Expr* use) {
       const clang::Expr& sum = sum_around(kernel_, *use);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Two classes of one qualified name are undefined behaviour that no linker reports: their inline
-functions are merged. Reads the sources (clang-format's layout) and names each such pair."""
+functions are merged. One of an unnamed namespace may not have the name of another either: sources
+are compiled in batches. Reads the sources (clang-format's layout) and names each such pair."""
 import collections
 import pathlib
 import re
@@ -12,15 +13,15 @@ CLASS = re.compile(r"(?:class|struct|union|enum class|enum) (\w+)(?: final)?(?: 
 
 
 def definitions(text):
-    """Qualified names of the classes that a file defines, but those in unnamed namespaces."""
+    """Qualified names of the classes that a file defines, as if its unnamed namespaces were none."""
     scopes = []
     for line in text.splitlines():
         if opened := NAMESPACE.match(line):
             scopes.append(opened[1])
         elif CLOSE.match(line):
             scopes.pop()
-        elif (found := CLASS.match(line)) and "" not in scopes:
-            yield "::".join([*scopes, found[1]])
+        elif found := CLASS.match(line):
+            yield "::".join([*filter(None, scopes), found[1]])
 
 
 def main(root):
