@@ -31,7 +31,7 @@ std::string_view name_of(cpu::ThreadOrder order) {
                                                  : "shuffled";
 }
 
-struct Prepared {
+struct PreparedSize {
   std::vector<cpu::Tensor> integers;
   std::vector<float> integer_answer; // exact
   std::vector<cpu::Tensor> reals;
@@ -57,7 +57,7 @@ public:
       : oracle_(request.problem, at::kCPU, request.input_seed) {
     description_.device_name = "CPU";
     description_.torch_version = TORCH_VERSION;
-    const Prepared& prepared = at(precision_size);
+    const PreparedSize& prepared = at(precision_size);
     description_.reference_precision =
         precision_of(relative_l2(prepared.reference, prepared.exact));
   }
@@ -117,7 +117,7 @@ public:
 
 private:
   void prepare_all(const JudgeRequest& request);
-  const Prepared& at(int size);
+  const PreparedSize& at(int size);
   const PreparedCase& case_at(std::size_t index, int size);
   at::Tensor shaped(const std::vector<float>& values, int size) const;
   std::vector<cpu::Tensor> named(const Tensors& inputs) const;
@@ -130,7 +130,7 @@ private:
 
   Oracle oracle_;
   PrepareResponse description_;
-  std::map<int, Prepared> prepared_;
+  std::map<int, PreparedSize> prepared_;
   std::map<std::pair<std::size_t, int>, PreparedCase> cases_; // by index and size
 };
 
@@ -145,7 +145,7 @@ void CpuDevice::prepare_all(const JudgeRequest& request) {
 }
 
 /// Sizes are whatever candidates ask for; few of them, and small.
-const Prepared& CpuDevice::at(int size) {
+const PreparedSize& CpuDevice::at(int size) {
   const auto [place, fresh] = prepared_.try_emplace(size);
   if (fresh) {
     const Tensors integers = oracle_.small_integers(size);
@@ -196,7 +196,7 @@ std::vector<float> CpuDevice::run(cpu::Executor& executor, const std::vector<cpu
 
 /// Sums are exact here, so every order of threads and of additions gives the same bits.
 void CpuDevice::check_integers(cpu::Executor& executor, int size) {
-  const Prepared& prepared = at(size);
+  const PreparedSize& prepared = at(size);
   for (const cpu::ThreadOrder order : orders) {
     const auto values = run(executor, prepared.integers, size, {.order = order});
     const auto [wrong, right] = std::ranges::mismatch(values, prepared.integer_answer);
@@ -213,7 +213,7 @@ void CpuDevice::check_integers(cpu::Executor& executor, int size) {
 }
 
 SizeResult CpuDevice::check_reals(cpu::Executor& executor, int size) {
-  const Prepared& prepared = at(size);
+  const PreparedSize& prepared = at(size);
   const auto values = run(executor, prepared.reals, size, {});
   const Accuracy accuracy =
       oracle_.compare(shaped(values, size), prepared.reference, prepared.exact);

@@ -9,7 +9,7 @@ namespace {
 template <std::size_t> using Input = const float*;
 template <std::size_t> using Dim = int;
 
-struct Arguments {
+struct EntryArguments {
   std::span<const float* const> inputs;
   float* output;
   std::span<const int> dims;
@@ -18,7 +18,7 @@ struct Arguments {
 };
 
 template <std::size_t... I, std::size_t... D>
-int call(void* entry, const Arguments& arguments, std::index_sequence<I...>,
+int call(void* entry, const EntryArguments& arguments, std::index_sequence<I...>,
          std::index_sequence<D...>) {
   using Function = int (*)(Input<I>..., float*, Dim<D>..., void*, void*);
   return reinterpret_cast<Function>(entry)(arguments.inputs[I]..., arguments.output,
@@ -48,7 +48,7 @@ template <std::size_t Max, typename F> auto with_count(std::size_t count, F f) {
 
 int call_entry(void* entry, std::span<const float* const> inputs, float* output,
                std::span<const int> dims, void* workspace, void* stream) {
-  const Arguments arguments{inputs, output, dims, workspace, stream};
+  const EntryArguments arguments{inputs, output, dims, workspace, stream};
   return with_count<max_inputs>(inputs.size(), [&]<std::size_t Inputs>() {
     return with_count<max_dims>(dims.size(), [&]<std::size_t Dims>() {
       return call(entry, arguments, std::make_index_sequence<Inputs>(),

@@ -42,12 +42,12 @@
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/Decl.h>
 #include <clang/AST/Expr.h>
-#include <clang/AST/RecursiveASTVisitor.h>
 
 #include "mutators/analysis/accesses.hpp"
 #include "mutators/analysis/constants.hpp"
 #include "mutators/analysis/expressions.hpp"
 #include "mutators/analysis/product_core.hpp"
+#include "mutators/analysis/syntax_visitor.hpp"
 #include "mutators/constant_placement.hpp"
 #include "mutators/leaf_helpers.hpp"
 #include "mutators/mutator.hpp"
@@ -67,9 +67,9 @@ using clang::dyn_cast;
 
 constexpr std::int64_t warp_size = 32;
 
-class References : public clang::RecursiveASTVisitor<References> {
+class References : public SyntaxVisitor {
 public:
-  bool VisitDeclRefExpr(clang::DeclRefExpr* reference) {
+  bool VisitDeclRefExpr(clang::DeclRefExpr* reference) override {
     found.push_back(reference);
     return true;
   }

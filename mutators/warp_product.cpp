@@ -7,9 +7,9 @@
 
 #include <clang/AST/Decl.h>
 #include <clang/AST/Expr.h>
-#include <clang/AST/RecursiveASTVisitor.h>
 
 #include "mutators/analysis/expressions.hpp"
+#include "mutators/analysis/syntax_visitor.hpp"
 #include "mutators/render.hpp"
 
 namespace evo {
@@ -18,7 +18,7 @@ namespace {
 using Texts = std::map<std::string, std::string, std::less<>>;
 
 // $name stands for a text of the kernel's.
-constexpr std::string_view product = R"(for ($k_type $k = 0; $k < $k_limit; $k += $step) {
+constexpr std::string_view product_name = R"(for ($k_type $k = 0; $k < $k_limit; $k += $step) {
   unsigned $right_parts[$columns / 2][$parts][2];
 #pragma unroll
   for (int $j = 0; $j < $columns; $j += 2) {
@@ -85,9 +85,9 @@ std::string filled_in(std::string_view form, const Texts& texts) {
   return result;
 }
 
-class References : public clang::RecursiveASTVisitor<References> {
+class OperandReferences : public SyntaxVisitor {
 public:
-  bool VisitDeclRefExpr(clang::DeclRefExpr* reference) {
+  bool VisitDeclRefExpr(clang::DeclRefExpr* reference) override {
     found.push_back(reference);
     return true;
   }
@@ -107,7 +107,7 @@ bool is_whole_index(const Kernel& kernel, const clang::Expr& reference) {
 /// A load with other coordinates.
 std::optional<std::string> load_at(const Kernel& kernel, const clang::Expr& load,
                                    const Coordinates& coordinates) {
-  References references;
+  OperandReferences references;
   references.TraverseStmt(const_cast<clang::Expr*>(&load));
   std::vector<Edit> edits;
   for (const clang::DeclRefExpr* reference : references.found) {
@@ -149,7 +149,7 @@ public:
     if (!limit || !rows || !columns || !left || !right) {
       return std::nullopt;
     }
-    return filled_in(product, {{"k_type", k.counter->getType().getUnqualifiedType().getAsString()},
+    return filled_in(product_name, {{"k_type", k.counter->getType().getUnqualifiedType().getAsString()},
                                {"k", k.counter->getNameAsString()},
                                {"k_limit", *limit},
                                {"step", std::to_string(type_.depth)},

@@ -27,7 +27,7 @@ struct Batch {
 };
 
 /// One individual on its way; a single node works on it at any time.
-struct Candidate {
+struct Child {
   enum class State { Open, Settled, Stopped };
 
   std::size_t sequence = 0; // over the whole run
@@ -38,7 +38,7 @@ struct Candidate {
   Individual individual;
   Built built;
   Clock::time_point built_at;
-  std::shared_ptr<Candidate> original; // of the same source or binary
+  std::shared_ptr<Child> original; // of the same source or binary
 
   bool open() const { return state == State::Open; }
   void fail(Verdict verdict, std::string detail) {
@@ -47,7 +47,7 @@ struct Candidate {
   }
 };
 
-using Message = std::shared_ptr<Candidate>;
+using Message = std::shared_ptr<Child>;
 using FirstOf = std::map<std::string, Message>; // by digest
 
 } // namespace
@@ -87,8 +87,8 @@ private:
   void meet(const Message& message);
   void build(const Message& message);
   void judge(const Message& message);
-  void settle_duplicate(Candidate& candidate);
-  void measure(Candidate& candidate);
+  void settle_duplicate(Child& candidate);
+  void measure(Child& candidate);
   void collect(const Message& message);
 
   FitnessEvaluator& evaluator_;
@@ -171,7 +171,7 @@ void Pipeline::Graph::submit(int generation, int first_slot, std::vector<Propose
     batches_.push_back(batch);
   }
   for (std::size_t i = 0; i < proposals.size(); ++i) {
-    auto candidate = std::make_shared<Candidate>();
+    auto candidate = std::make_shared<Child>();
     candidate->sequence = submitted_++;
     candidate->batch = batch;
     candidate->index = i;
@@ -205,7 +205,7 @@ void Pipeline::Graph::guarded(Action action, const Message& message) {
   try {
     (this->*action)(message);
   } catch (...) {
-    message->state = Candidate::State::Stopped;
+    message->state = Child::State::Stopped;
     stop_.request_stop();
     const std::lock_guard lock(mutex_);
     if (!error_) {
@@ -225,10 +225,10 @@ void Pipeline::Graph::hand_over(Action action, const Message& message, Wait::gat
 }
 
 void Pipeline::Graph::propose(const Message& message) {
-  Candidate& candidate = *message;
+  Child& candidate = *message;
   const auto propose = std::exchange(candidate.propose, nullptr); // frees what it holds
   if (stop_.stop_requested()) {
-    candidate.state = Candidate::State::Stopped;
+    candidate.state = Child::State::Stopped;
     return;
   }
   const auto start = Clock::now();
@@ -253,7 +253,7 @@ void Pipeline::Graph::meet(const Message& message) {
 }
 
 void Pipeline::Graph::build(const Message& message) {
-  Candidate& candidate = *message;
+  Child& candidate = *message;
   if (!candidate.open() || candidate.original) {
     return;
   }
@@ -266,7 +266,7 @@ void Pipeline::Graph::build(const Message& message) {
     candidate.individual.kernels = built->kernels;
     candidate.built = std::move(*built);
   } else if (stop_.stop_requested()) {
-    candidate.state = Candidate::State::Stopped;
+    candidate.state = Child::State::Stopped;
   } else {
     auto& failure = std::get<BuildFailure>(result);
     candidate.fail(failure.verdict, std::move(failure.detail));
@@ -274,7 +274,7 @@ void Pipeline::Graph::build(const Message& message) {
 }
 
 void Pipeline::Graph::judge(const Message& message) {
-  Candidate& candidate = *message;
+  Child& candidate = *message;
   if (!candidate.open()) {
     return;
   }
@@ -285,22 +285,22 @@ void Pipeline::Graph::judge(const Message& message) {
   if (candidate.original) {
     settle_duplicate(candidate);
   } else if (stop_.stop_requested()) {
-    candidate.state = Candidate::State::Stopped;
+    candidate.state = Child::State::Stopped;
   } else {
     measure(candidate);
   }
 }
 
 /// The original came earlier in the order of submission: it is settled, or never will be.
-void Pipeline::Graph::settle_duplicate(Candidate& candidate) {
-  const Candidate& original = *candidate.original;
+void Pipeline::Graph::settle_duplicate(Child& candidate) {
+  const Child& original = *candidate.original;
   candidate.state = original.state;
   candidate.individual.duplicate_of = original.individual.genome.id;
   candidate.individual.kernels = original.individual.kernels;
   candidate.individual.fitness = original.individual.fitness;
 }
 
-void Pipeline::Graph::measure(Candidate& candidate) {
+void Pipeline::Graph::measure(Child& candidate) {
   Individual& individual = candidate.individual;
   const auto start = Clock::now();
   individual.timing.wait_s = std::chrono::duration<double>(start - candidate.built_at).count();
@@ -309,12 +309,12 @@ void Pipeline::Graph::measure(Candidate& candidate) {
       evaluator_.judge(individual.genome, candidate.built, incumbent, stop_.get_token());
   individual.timing.judge_s = seconds_since(start);
   if (!judgement.fitness.ok() && stop_.stop_requested()) {
-    candidate.state = Candidate::State::Stopped;
+    candidate.state = Child::State::Stopped;
     return;
   }
   individual.elite = makes_an_elite(judgement, incumbent);
   individual.fitness = std::move(judgement.fitness);
-  candidate.state = Candidate::State::Settled;
+  candidate.state = Child::State::Settled;
   if (judgement.incumbent) {
     incumbent_->fitness = std::move(*judgement.incumbent);
   }
@@ -325,7 +325,7 @@ void Pipeline::Graph::measure(Candidate& candidate) {
 }
 
 void Pipeline::Graph::collect(const Message& message) {
-  const bool settled = message->state == Candidate::State::Settled;
+  const bool settled = message->state == Child::State::Settled;
   if (settled) {
     events_.settled(message->individual);
   }

@@ -103,17 +103,17 @@ std::vector<Pipeline::Propose> proposals(const std::vector<Genome>& genomes) {
   return all;
 }
 
-struct Judged {
+struct JudgedKernels {
   std::vector<Individual> seeds;
   std::vector<Individual> candidates;
   double seconds = 0; // of the candidates
 };
 
-Judged judge_all(const std::vector<Genome>& seeds, const std::vector<Genome>& candidates,
-                 FitnessEvaluator& evaluator, int jobs, std::stop_token stop) {
+JudgedKernels judge_all(const std::vector<Genome>& seeds, const std::vector<Genome>& candidates,
+                        FitnessEvaluator& evaluator, int jobs, std::stop_token stop) {
   const auto ignore = [](const Individual&) {};
   Pipeline pipeline(evaluator, jobs, std::move(stop), {.better = ignore, .settled = ignore});
-  Judged judged;
+  JudgedKernels judged;
   pipeline.submit(0, 0, proposals(seeds));
   judged.seeds = pipeline.wait();
   const auto start = Clock::now();
@@ -123,7 +123,7 @@ Judged judge_all(const std::vector<Genome>& seeds, const std::vector<Genome>& ca
   return judged;
 }
 
-StressPass summarize(const Judged& judged, const std::set<int>& replaced) {
+StressPass summarize(const JudgedKernels& judged, const std::set<int>& replaced) {
   StressPass pass;
   pass.candidates = static_cast<int>(judged.candidates.size());
   pass.seconds = judged.seconds;
@@ -211,7 +211,7 @@ StressReport stress(const StressSettings& settings, const std::vector<Genome>& s
   done("built");
 
   StressReport report;
-  const Judged first = judge_all(seeds, candidates, judge, settings.jobs, stop);
+  const JudgedKernels first = judge_all(seeds, candidates, judge, settings.jobs, stop);
   report.undisturbed = summarize(first, {});
   done("judged undisturbed");
   const std::set<int> replaced = slots_to_replace(report.undisturbed);

@@ -108,9 +108,9 @@ bool never_equal(const Kernel& kernel, const clang::ArraySubscriptExpr& a,
 enum class Met { Nothing, Barrier, Access };
 
 /// Looks along the statements around one that accesses shared memory at a place.
-class Search {
+class ConflictSearch {
 public:
-  Search(const Kernel& kernel, const clang::ArraySubscriptExpr& place)
+  ConflictSearch(const Kernel& kernel, const clang::ArraySubscriptExpr& place)
       : kernel_(kernel), place_(place), memory_(memory_of(place)), stage_(first_subscript(&place)) {
   }
 
@@ -126,14 +126,14 @@ private:
   const clang::ArraySubscriptExpr* stage_; // nullptr: stages cannot be compared any more
 };
 
-bool Search::is_other_stage(const MemoryAccess& access) const {
+bool ConflictSearch::is_other_stage(const MemoryAccess& access) const {
   const auto* stage = access.place == nullptr ? nullptr : first_subscript(access.place);
   return stage_ != nullptr && stage != nullptr && stage_ != &place_ && access.memory == memory_ &&
          never_equal(kernel_, *stage_, *stage);
 }
 
 /// What comes first in whole statements. A barrier inside one does not count.
-Met Search::first_met(const std::vector<const clang::Stmt*>& statements) {
+Met ConflictSearch::first_met(const std::vector<const clang::Stmt*>& statements) {
   for (const clang::Stmt* statement : statements) {
     const Accesses accesses = accesses_of(*statement);
     if (accesses.barriers.size() == 1 && accesses.barriers.front() == statement) {
@@ -194,7 +194,7 @@ const clang::Stmt* loop_body(const clang::Stmt& statement) {
 }
 
 /// Goes on from `statement` until a barrier or the end of the kernel.
-bool Search::is_alone(const clang::Stmt& statement, bool back) {
+bool ConflictSearch::is_alone(const clang::Stmt& statement, bool back) {
   const clang::Stmt* inner = &statement;
   for (const clang::Stmt* around = parent_of(kernel_, *inner); around != nullptr;
        inner = around, around = parent_of(kernel_, *around)) {
@@ -290,8 +290,9 @@ bool Uniformity::stays_uniform(const clang::Stmt& code, const clang::VarDecl& va
 
 bool is_alone_between_barriers(const Kernel& kernel, const clang::Stmt& statement,
                                const clang::ArraySubscriptExpr& place) {
-  return reached_by_all(kernel, statement) && Search(kernel, place).is_alone(statement, true) &&
-         Search(kernel, place).is_alone(statement, false);
+  return reached_by_all(kernel, statement) &&
+         ConflictSearch(kernel, place).is_alone(statement, true) &&
+         ConflictSearch(kernel, place).is_alone(statement, false);
 }
 
 } // namespace evo

@@ -227,7 +227,7 @@ std::optional<std::string> bound(const Kernel& kernel, const PlainReduction& red
 }
 
 /// What may say how many rows or columns there are, with its value at each of the sizes.
-struct Candidate {
+struct SizeSource {
   std::string in_kernel;
   std::string in_entry;
   std::vector<std::int64_t> values;
@@ -300,7 +300,7 @@ private:
     for (const Condition& condition : reduction_.code.store.conditions) {
       bounds.insert(bound(kernel_, reduction_, condition).value_or(""));
     }
-    for (const Candidate& candidate : candidates()) {
+    for (const SizeSource& candidate : candidates()) {
       const bool said = bounds.contains(coordinate + "<" + candidate.in_kernel);
       if (candidate.values == values && (said || extent.in_kernel.empty())) {
         extent = {candidate.in_kernel, candidate.in_entry, {}};
@@ -316,11 +316,11 @@ private:
   }
 
   /// The kernel's parameters and the constants that the grid is made of.
-  std::vector<Candidate> candidates() const {
-    std::vector<Candidate> result;
+  std::vector<SizeSource> candidates() const {
+    std::vector<SizeSource> result;
     const clang::FunctionDecl& function = *reduction_.code.kernel;
     for (unsigned i = 0; i < function.getNumParams(); ++i) {
-      Candidate candidate{
+      SizeSource candidate{
           function.getParamDecl(i)->getNameAsString(), text(*reduction_.launch.arguments[i]), {}};
       for (const EvaluatedLaunch& launch : launches_) {
         if (const auto* value = std::get_if<std::int64_t>(&launch.arguments[i])) {
@@ -336,7 +336,7 @@ private:
       result.push_back({text(*constant), text(*constant),
                         std::vector<std::int64_t>(product_sizes.size(), value.value_or(0))});
     }
-    std::erase_if(result, [](const Candidate& candidate) { return candidate.in_entry.empty(); });
+    std::erase_if(result, [](const SizeSource& candidate) { return candidate.in_entry.empty(); });
     return result;
   }
 
