@@ -18,7 +18,7 @@ namespace {
 using Texts = std::map<std::string, std::string, std::less<>>;
 
 // $name stands for a text of the kernel's.
-constexpr std::string_view product_name = R"(for ($k_type $k = 0; $k < $k_limit; $k += $step) {
+constexpr std::string_view product_text = R"(for ($k_type $k = 0; $k < $k_limit; $k += $step) {
   unsigned $right_parts[$columns / 2][$parts][2];
 #pragma unroll
   for (int $j = 0; $j < $columns; $j += 2) {
@@ -149,29 +149,30 @@ public:
     if (!limit || !rows || !columns || !left || !right) {
       return std::nullopt;
     }
-    return filled_in(product_name, {{"k_type", k.counter->getType().getUnqualifiedType().getAsString()},
-                               {"k", k.counter->getNameAsString()},
-                               {"k_limit", *limit},
-                               {"step", std::to_string(type_.depth)},
-                               {"depth_half", std::to_string(type_.depth / 2)},
-                               {"lane_numbers", type_.numbers == 1 ? "" : " * 2"},
-                               {"rows", *rows},
-                               {"columns", *columns},
-                               {"i", i},
-                               {"j", j},
-                               {"sum", core_.sum->getNameAsString()},
-                               {"split_left", *left},
-                               {"split_right", *right},
-                               {"left_parts", names_.left_parts},
-                               {"right_parts", names_.right_parts},
-                               {"parts", names_.parts},
-                               {"part", names_.part},
-                               {"order", names_.order},
-                               {"slot", names_.slot},
-                               {"depth", names_.depth},
-                               {"lane", names_.lane},
-                               {"tile", names_.tile},
-                               {"multiply", names_.multiply}});
+    return filled_in(product_text,
+                     {{"k_type", k.counter->getType().getUnqualifiedType().getAsString()},
+                      {"k", k.counter->getNameAsString()},
+                      {"k_limit", *limit},
+                      {"step", std::to_string(type_.depth)},
+                      {"depth_half", std::to_string(type_.depth / 2)},
+                      {"lane_numbers", type_.numbers == 1 ? "" : " * 2"},
+                      {"rows", *rows},
+                      {"columns", *columns},
+                      {"i", i},
+                      {"j", j},
+                      {"sum", core_.sum->getNameAsString()},
+                      {"split_left", *left},
+                      {"split_right", *right},
+                      {"left_parts", names_.left_parts},
+                      {"right_parts", names_.right_parts},
+                      {"parts", names_.parts},
+                      {"part", names_.part},
+                      {"order", names_.order},
+                      {"slot", names_.slot},
+                      {"depth", names_.depth},
+                      {"lane", names_.lane},
+                      {"tile", names_.tile},
+                      {"multiply", names_.multiply}});
   }
 
 private:
