@@ -31,11 +31,11 @@
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/Decl.h>
 #include <clang/AST/ExprCXX.h>
-#include <clang/AST/RecursiveASTVisitor.h>
 
 #include "mutators/analysis/accesses.hpp"
 #include "mutators/analysis/expressions.hpp"
 #include "mutators/analysis/launches.hpp"
+#include "mutators/analysis/syntax_visitor.hpp"
 #include "mutators/mutator.hpp"
 #include "mutators/registry.hpp"
 #include "mutators/render.hpp"
@@ -151,17 +151,17 @@ bool can_be_hinted(const Kernel& kernel, clang::QualType type) {
 }
 
 /// The places behind a pointer that a kernel's body loads whole values from.
-class LoadedPlaces : public clang::RecursiveASTVisitor<LoadedPlaces> {
+class LoadedPlaces : public SyntaxVisitor {
 public:
   explicit LoadedPlaces(const clang::ParmVarDecl& pointer) : pointer_(pointer) {}
 
-  bool VisitImplicitCastExpr(clang::ImplicitCastExpr* cast) {
+  bool VisitImplicitCastExpr(clang::ImplicitCastExpr* cast) override {
     return cast->getCastKind() != clang::CK_LValueToRValue || add(*cast->getSubExpr());
   }
-  bool VisitCXXConstructExpr(clang::CXXConstructExpr* copy) {
+  bool VisitCXXConstructExpr(clang::CXXConstructExpr* copy) override {
     return !copy->getConstructor()->isCopyOrMoveConstructor() || add(*copy->getArg(0));
   }
-  bool VisitCXXOperatorCallExpr(clang::CXXOperatorCallExpr* assignment) {
+  bool VisitCXXOperatorCallExpr(clang::CXXOperatorCallExpr* assignment) override {
     return assignment->getOperator() != clang::OO_Equal || add(*assignment->getArg(1));
   }
 
