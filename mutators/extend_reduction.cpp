@@ -33,7 +33,6 @@
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/Decl.h>
 #include <clang/AST/Expr.h>
-#include <clang/AST/RecursiveASTVisitor.h>
 
 #include "mutators/analysis/element_stores.hpp"
 #include "mutators/analysis/expressions.hpp"
@@ -43,6 +42,7 @@
 #include "mutators/analysis/meaning.hpp"
 #include "mutators/analysis/references.hpp"
 #include "mutators/analysis/stage_model.hpp"
+#include "mutators/analysis/syntax_visitor.hpp"
 #include "mutators/mutator.hpp"
 #include "mutators/registry.hpp"
 #include "mutators/render.hpp"
@@ -54,19 +54,19 @@ using clang::dyn_cast;
 using Elements = std::vector<const clang::ArraySubscriptExpr*>;
 
 /// What a piece of code reads, compares, sums up and stores.
-class ReductionParts : public clang::RecursiveASTVisitor<ReductionParts> {
+class ReductionParts : public SyntaxVisitor {
 public:
   explicit ReductionParts(const clang::Stmt& code) {
     TraverseStmt(const_cast<clang::Stmt*>(&code));
   }
 
-  bool VisitArraySubscriptExpr(clang::ArraySubscriptExpr* element) {
+  bool VisitArraySubscriptExpr(clang::ArraySubscriptExpr* element) override {
     if (memory_of(*element).space == Space::Global) {
       elements.push_back(element);
     }
     return true;
   }
-  bool VisitBinaryOperator(clang::BinaryOperator* operation) {
+  bool VisitBinaryOperator(clang::BinaryOperator* operation) override {
     if (operation->isRelationalOp()) {
       comparisons.push_back(operation);
     }

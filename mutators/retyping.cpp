@@ -8,11 +8,11 @@
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/Decl.h>
 #include <clang/AST/Expr.h>
-#include <clang/AST/RecursiveASTVisitor.h>
 
 #include "mutators/analysis/constants.hpp"
 #include "mutators/analysis/expressions.hpp"
 #include "mutators/analysis/loops.hpp"
+#include "mutators/analysis/syntax_visitor.hpp"
 #include "mutators/analysis/warp_products.hpp"
 #include "mutators/inline_update.hpp"
 #include "mutators/leaf_helpers.hpp"
@@ -24,11 +24,11 @@ namespace {
 
 using Calls = std::vector<const clang::CallExpr*>;
 
-class CallsOf : public clang::RecursiveASTVisitor<CallsOf> {
+class CallsOf : public SyntaxVisitor {
 public:
   explicit CallsOf(const clang::FunctionDecl& callee) : callee_(callee) {}
 
-  bool VisitCallExpr(clang::CallExpr* call) {
+  bool VisitCallExpr(clang::CallExpr* call) override {
     const clang::FunctionDecl* callee = call->getDirectCallee();
     if (callee != nullptr && callee->getCanonicalDecl() == callee_.getCanonicalDecl()) {
       found.push_back(call);

@@ -17,9 +17,9 @@ using clang::dyn_cast;
 constexpr std::array<std::int64_t, 2> square_sizes{5, 12}; // to tell a square matrix by
 
 /// The places array[index] of an array, and whether it is used in other ways.
-class Elements : public SyntaxVisitor {
+class MatrixElements : public SyntaxVisitor {
 public:
-  Elements(const Kernel& kernel, const clang::ParmVarDecl& array)
+  MatrixElements(const Kernel& kernel, const clang::ParmVarDecl& array)
       : kernel_(kernel), array_(array) {}
 
   bool VisitDeclRefExpr(clang::DeclRefExpr* use) override {
@@ -141,7 +141,7 @@ std::vector<MatrixUser> users_of(const Kernel& kernel, const DependenceGraph& gr
     if (matrix == nullptr || !writes_first || use->second.writes == use->second.reads) {
       return {};
     }
-    Elements elements(kernel, *matrix);
+    MatrixElements elements(kernel, *matrix);
     elements.TraverseStmt(launch.kernel->getBody());
     if (!elements.are_all_uses()) {
       return {};
