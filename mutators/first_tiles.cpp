@@ -27,21 +27,24 @@ const clang::Expr* step_of(const Kernel& kernel, const clang::Expr& product,
   return step != nullptr && constant_value(kernel, *step) ? step : nullptr;
 }
 
-/// The step of the first variable at the head of the loop's body that is a product of its counter.
-const clang::Expr* step_of(const Kernel& kernel, const CountedLoop& loop) {
+/// The first variable at the head of the loop's body that is a product of its counter, and the
+/// step; count and elements are left.
+std::optional<FirstTiles> tiles_of(const Kernel& kernel, const CountedLoop& loop) {
   for (const clang::Stmt* statement : loop.loop->getBody()->children()) {
     const auto* definition = clang::dyn_cast_or_null<clang::DeclStmt>(statement);
-    if (definition == nullptr || !definition->isSingleDecl()) {
-      return nullptr;
+    const auto* variable = definition != nullptr && definition->isSingleDecl()
+                               ? dyn_cast<clang::VarDecl>(definition->getSingleDecl())
+                               : nullptr;
+    if (variable == nullptr) {
+      return std::nullopt;
     }
-    const auto* variable = dyn_cast<clang::VarDecl>(definition->getSingleDecl());
-    if (variable != nullptr && variable->hasInit()) {
-      if (const auto* step = step_of(kernel, *variable->getInit(), *loop.counter)) {
-        return step;
-      }
+    const clang::Expr* step =
+        variable->hasInit() ? step_of(kernel, *variable->getInit(), *loop.counter) : nullptr;
+    if (step != nullptr) {
+      return FirstTiles{.first = variable, .step = step};
     }
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 } // namespace
@@ -53,10 +56,12 @@ std::vector<FirstTiles> find_first_tiles(const Kernel& kernel,
     const CountedLoop& counted = loop.counted;
     const auto count = constant_value(kernel, *counted.limit);
     const bool counts_up = constant_value(kernel, *counted.start) == 0 && counted.step_value == 1;
-    const clang::Expr* step =
-        loop.function == &function && count && counts_up ? step_of(kernel, counted) : nullptr;
-    if (step != nullptr) {
-      result.push_back({counted.limit, step, *count * *constant_value(kernel, *step)});
+    auto tiles =
+        loop.function == &function && count && counts_up ? tiles_of(kernel, counted) : std::nullopt;
+    if (tiles) {
+      tiles->count = counted.limit;
+      tiles->elements = *count * *constant_value(kernel, *tiles->step);
+      result.push_back(*tiles);
     }
   }
   return result;

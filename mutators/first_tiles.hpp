@@ -11,6 +11,7 @@
 namespace clang {
 class Expr;
 class FunctionDecl;
+class VarDecl;
 } // namespace clang
 
 namespace evo {
@@ -18,6 +19,7 @@ namespace evo {
 /// for (stage = 0; stage < count; ++stage) { const int k0 = stage * step; ... }: the first `count`
 /// tiles, all of which exist in a sum over count * step elements or more.
 struct FirstTiles {
+  const clang::VarDecl* first = nullptr; // k0, of each of them
   const clang::Expr* count = nullptr;
   const clang::Expr* step = nullptr;
   std::int64_t elements = 0;

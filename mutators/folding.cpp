@@ -8,8 +8,8 @@
 
 #include "mutators/analysis/counted_loop.hpp"
 #include "mutators/analysis/expressions.hpp"
+#include "mutators/analysis/grid_mentions.hpp"
 #include "mutators/analysis/references.hpp"
-#include "mutators/analysis/syntax_visitor.hpp"
 #include "mutators/inline_update.hpp"
 #include "mutators/names.hpp"
 #include "mutators/removal.hpp"
@@ -24,21 +24,6 @@ using clang::dyn_cast;
 const clang::VarDecl* variable_in(const clang::Expr& expr) {
   const auto* use = dyn_cast<clang::DeclRefExpr>(expr.IgnoreParenImpCasts());
   return use == nullptr ? nullptr : dyn_cast<clang::VarDecl>(use->getDecl());
-}
-
-/// The second argument of dim3(x, y); nullptr where the grid is not written so.
-const clang::Expr* second_side(const clang::Expr& grid) {
-  struct Visitor : SyntaxVisitor {
-    bool VisitCXXTemporaryObjectExpr(clang::CXXTemporaryObjectExpr* extent) override {
-      if (extent->getNumArgs() > 1 && !clang::isa<clang::CXXDefaultArgExpr>(extent->getArg(1))) {
-        found = extent->getArg(1);
-      }
-      return false;
-    }
-    const clang::Expr* found = nullptr;
-  } visitor;
-  visitor.TraverseStmt(const_cast<clang::Expr*>(&grid));
-  return visitor.found;
 }
 
 /// The loop over the rank, with the definition of the row that its thread works on.
@@ -166,7 +151,7 @@ private:
   RowByRow row_by_row() const {
     RowByRow found;
     found.row = variable_in(*code_.row());
-    found.rows = second_side(*low_rank_.update->grid);
+    found.rows = grid_sides(*low_rank_.update->grid).y;
     const bool in_row = found.row != nullptr && found.row->isLocalVarDecl() &&
                         found.row->hasInit() &&
                         text_of(kernel_, *found.row->getInit()) == "blockIdx.y";

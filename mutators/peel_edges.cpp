@@ -35,9 +35,9 @@
 #include <clang/AST/Stmt.h>
 #include <clang/Basic/SourceManager.h>
 
-#include "mutators/analysis/launches.hpp"
 #include "mutators/analysis/loops.hpp"
 #include "mutators/analysis/meaning.hpp"
+#include "mutators/analysis/path_dims.hpp"
 #include "mutators/analysis/stage_model.hpp"
 #include "mutators/interior_condition.hpp"
 #include "mutators/interior_path.hpp"
@@ -139,55 +139,6 @@ std::optional<std::size_t> lightened_loop(const Reductions& reductions, const Re
   return std::nullopt;
 }
 
-const clang::VarDecl* find_variable(const clang::Stmt& code, const std::string& name) {
-  if (const auto* definition = dyn_cast<clang::DeclStmt>(&code)) {
-    for (const clang::Decl* declaration : definition->decls()) {
-      const auto* variable = dyn_cast<clang::VarDecl>(declaration);
-      if (variable != nullptr && variable->getName() == name) {
-        return variable;
-      }
-    }
-  }
-  for (const clang::Stmt* child : code.children()) {
-    const auto* found = child == nullptr ? nullptr : find_variable(*child, name);
-    if (found != nullptr) {
-      return found;
-    }
-  }
-  return nullptr;
-}
-
-/// Whether a launch of the kernel that defines `interior` has a first block inside at this size.
-bool has_interior(const Kernel& kernel, const EntryDims& dims, const std::string& interior,
-                  std::int64_t size) {
-  Evaluator evaluator(kernel);
-  for (const EvaluatedLaunch& launch : launches_at(kernel, dims, size)) {
-    const auto* flag = find_variable(*launch.launch.kernel->getBody(), interior);
-    if (flag != nullptr) {
-      const auto value = evaluator.value(*flag->getInit(), launch.block_at({0, 0, 0}));
-      const auto* known = std::get_if<Ints>(&value);
-      return known != nullptr && (*known)[0] != 0;
-    }
-  }
-  return false;
-}
-
-/// Sizes at which blocks of a peeled kernel take either path; empty where none is found.
-std::vector<std::vector<std::int64_t>> dims_of_both_paths(const Kernel& kernel,
-                                                          const std::string& interior) {
-  constexpr std::int64_t largest_tile = 512;
-  constexpr std::int64_t cheap = 64; // tiles up to this size are run as several blocks
-  const auto dims = find_dims(kernel);
-  for (std::int64_t size = 1; dims && size <= largest_tile; ++size) {
-    if (has_interior(kernel, *dims, interior, size)) {
-      auto result = size <= cheap ? telling_dims(kernel) : telling_dims_of_a_block(kernel);
-      result.push_back(dims->at(size));
-      return result;
-    }
-  }
-  return {};
-}
-
 class PeelEdges : public Mutator {
 public:
   const About& about() const override {
@@ -214,7 +165,7 @@ public:
         const std::string interior = Names(kernel).fresh("interior");
         Rewrite rewrite{name_of(kernel, reductions.loops[*loop]) + " peel edges",
                         {peeled(kernel, *region, interior)}};
-        if (keeps_meaning(kernel, rewrite, interior)) {
+        if (keeps_meaning(kernel, rewrite)) {
           result.push_back(std::move(rewrite));
         }
       }
@@ -237,12 +188,10 @@ private:
                 render(kernel, region.span) + "}\n"};
   }
 
-  static bool keeps_meaning(const Kernel& kernel, const Rewrite& rewrite,
-                            const std::string& interior) {
+  static bool keeps_meaning(const Kernel& kernel, const Rewrite& rewrite) {
     const auto after = Kernel::parse(apply_edits(kernel.source(), rewrite.edits), kernel.target());
     const auto* parsed = std::get_if<Kernel>(&after);
-    return parsed != nullptr &&
-           same_meaning(kernel, *parsed, dims_of_both_paths(*parsed, interior));
+    return parsed != nullptr && same_meaning(kernel, *parsed, dims_of_all_paths(*parsed));
   }
 };
 

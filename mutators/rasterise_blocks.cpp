@@ -38,10 +38,10 @@
 
 #include "mutators/analysis/constants.hpp"
 #include "mutators/analysis/counted_loop.hpp"
+#include "mutators/analysis/grid_mentions.hpp"
 #include "mutators/analysis/launches.hpp"
 #include "mutators/analysis/references.hpp"
 #include "mutators/analysis/stage_model.hpp"
-#include "mutators/analysis/syntax_visitor.hpp"
 #include "mutators/constant_placement.hpp"
 #include "mutators/mutator.hpp"
 #include "mutators/names.hpp"
@@ -58,40 +58,6 @@ constexpr std::array<std::int64_t, 3> raster_heights{4, 8, 16};
 
 std::string raster_label(const clang::FunctionDecl& function, std::int64_t height) {
   return function.getNameAsString() + "/blocks raster " + std::to_string(height);
-}
-
-/// The components of blockIdx and gridDim that a kernel's body mentions.
-class GridMentions : public SyntaxVisitor {
-public:
-  bool VisitDeclRefExpr(clang::DeclRefExpr* use) override {
-    const auto* variable = dyn_cast<clang::VarDecl>(use->getDecl());
-    if (variable != nullptr && variable->hasGlobalStorage()) {
-      if (variable->getName() == "blockIdx") {
-        block = variable;
-        ++block_uses;
-      }
-      grid = grid || variable->getName() == "gridDim";
-    }
-    return true;
-  }
-  bool VisitMemberExpr(clang::MemberExpr* member) override {
-    const auto* base = dyn_cast<clang::DeclRefExpr>(member->getBase()->IgnoreParenImpCasts());
-    if (base != nullptr && base->getDecl()->getName() == "blockIdx") {
-      components.push_back(member);
-    }
-    return true;
-  }
-
-  const clang::VarDecl* block = nullptr; // blockIdx
-  std::size_t block_uses = 0;
-  bool grid = false;
-  std::vector<const clang::MemberExpr*> components; // blockIdx.x
-};
-
-GridMentions grid_mentions(const clang::FunctionDecl& function) {
-  GridMentions mentions;
-  mentions.TraverseStmt(function.getBody());
-  return mentions;
 }
 
 /// The kernels with a reduction loop, each with a launch of several blocks along x and y.
@@ -112,31 +78,6 @@ std::vector<Launch> launches_on_planes(const Kernel& kernel) {
   return result;
 }
 
-/// Whether no function but the launched kernels asks for blockIdx.
-bool only_kernels_ask(const Kernel& kernel, const clang::VarDecl& block) {
-  const auto uses = references(kernel, block);
-  const auto launches = find_launches(kernel);
-  return uses && std::ranges::all_of(*uses, [&](const Span& use) {
-           return std::ranges::any_of(launches, [&](const Launch& launch) {
-             const auto body = span_of(kernel, *launch.kernel->getBody());
-             return body && body->contains(use.begin);
-           });
-         });
-}
-
-/// Where a kernel's first statement that asks for blockIdx begins.
-std::optional<unsigned> begin_of_first_use(const Kernel& kernel,
-                                           const clang::FunctionDecl& function,
-                                           const clang::VarDecl& block) {
-  for (const clang::Stmt* statement : function.getBody()->children()) {
-    if (mentions(*statement, block)) {
-      const auto span = span_of(kernel, *statement);
-      return span ? std::optional(span->begin) : std::nullopt;
-    }
-  }
-  return std::nullopt;
-}
-
 /// The edits of one kernel's first groups, but for the height in their constant.
 class Rasterisation {
 public:
@@ -144,8 +85,7 @@ public:
       : kernel_(kernel), launch_(launch), mentions_(grid_mentions(*launch.kernel)) {}
 
   std::vector<Rewrite> rewrites() const {
-    if (mentions_.block == nullptr || mentions_.grid ||
-        mentions_.block_uses != mentions_.components.size() ||
+    if (mentions_.block == nullptr || mentions_.grid || !mentions_.only_by_component() ||
         !only_kernels_ask(kernel_, *mentions_.block)) {
       return {};
     }

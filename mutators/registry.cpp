@@ -25,6 +25,7 @@ const std::vector<const Mutator*>& mutators() {
       &tensorise(),
       &cache_hints(),
       &extend_reduction(),
+      &split_tail(),
       // end of mutators
       // clang-format on
   };

@@ -23,6 +23,7 @@ const Mutator& rasterise_blocks();
 const Mutator& tensorise();
 const Mutator& cache_hints();
 const Mutator& extend_reduction();
+const Mutator& split_tail();
 // end of mutators
 
 } // namespace evo

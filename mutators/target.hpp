@@ -20,6 +20,7 @@ struct Target {
   int blocks_per_sm = 0;
   int registers_per_sm = 65536;
   int registers_per_thread = 255;
+  int multiprocessors = 0; // of the card that is common: RTX 3090, H200, ...
 
   /// nullopt for an architecture this table does not know.
   static std::optional<Target> find(std::string_view arch);

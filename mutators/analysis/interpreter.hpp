@@ -128,6 +128,7 @@ public:
                  OnLaunch on_launch, OnCall on_call);
 
   Value rvalue(const clang::Expr& expression);
+  Value value_of(const clang::Expr& expression); // also of a place
   const std::vector<Array>& arrays() const { return arrays_; }
 
 private:

@@ -98,6 +98,10 @@ Value Interpreter::rvalue(const clang::Expr& expression) {
   return evaluate(inner);
 }
 
+Value Interpreter::value_of(const clang::Expr& expression) {
+  return expression.isGLValue() ? load(lvalue(expression), expression) : rvalue(expression);
+}
+
 Value Interpreter::evaluate(const clang::Expr& expression) {
   if (const auto* literal = clang::dyn_cast<clang::IntegerLiteral>(&expression)) {
     return Ints(static_cast<std::int64_t>(literal->getValue().getLimitedValue()));
@@ -365,7 +369,8 @@ Value Interpreter::cast(const clang::CastExpr& expression) {
   const clang::Expr& sub = *expression.getSubExpr();
   switch (expression.getCastKind()) {
   case clang::CK_LValueToRValue:
-    return load(lvalue(sub), sub);
+    return clang::isa<clang::ConditionalOperator>(unwrapped(sub)) ? rvalue(sub) // of two variables
+                                                                  : load(lvalue(sub), sub);
   case clang::CK_ArrayToPointerDecay: {
     Place array = lvalue(sub).place;
     if (array.layout == nullptr || array.layout->kind != Layout::Kind::Array) {
@@ -675,12 +680,12 @@ Value Interpreter::conditional(const clang::Expr& condition, const clang::Expr& 
   Value result = Unknown{"no thread evaluates this"};
   if (chosen.any()) {
     mask_ = chosen;
-    result = rvalue(yes);
+    result = value_of(yes);
   }
   if (chosen != active) {
     mask_ = active;
     mask_ -= chosen;
-    const Value otherwise = rvalue(no);
+    const Value otherwise = value_of(no);
     result = chosen.any() ? merged(otherwise, result) : otherwise;
   }
   mask_ = active;
@@ -691,7 +696,7 @@ Value Interpreter::construct(const clang::CXXConstructExpr& expression) {
   const clang::CXXConstructorDecl& constructor = *expression.getConstructor();
   if (is_copy(expression)) {
     const clang::Expr& source = *unwrapped(*expression.getArg(0));
-    return source.isGLValue() ? load(lvalue(source), source) : rvalue(source);
+    return value_of(source);
   }
   if (constructor.isTrivial()) {
     return expression.requiresZeroInitialization() ? zero(expression.getType())

@@ -1,0 +1,86 @@
+#include "mutators/analysis/path_dims.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include <clang/AST/Decl.h>
+#include <clang/AST/Expr.h>
+#include <clang/AST/Stmt.h>
+
+#include "mutators/analysis/launches.hpp"
+#include "mutators/analysis/meaning.hpp"
+
+namespace evo {
+namespace {
+
+using clang::dyn_cast;
+
+std::vector<const clang::VarDecl*> flags_of(const clang::FunctionDecl& kernel) {
+  std::vector<const clang::VarDecl*> flags;
+  for (const clang::Stmt* statement : kernel.getBody()->children()) {
+    const auto* definition = clang::dyn_cast_or_null<clang::DeclStmt>(statement);
+    const auto* variable = definition != nullptr && definition->isSingleDecl()
+                               ? dyn_cast<clang::VarDecl>(definition->getSingleDecl())
+                               : nullptr;
+    if (variable != nullptr && variable->hasInit() && variable->getType().isConstQualified() &&
+        variable->getType()->isBooleanType()) {
+      flags.push_back(variable);
+    }
+  }
+  return flags;
+}
+
+/// Whether a flag holds in the first block of a launch at this size.
+bool holds(const Kernel& kernel, const EntryDims& dims, const clang::VarDecl& flag,
+           std::int64_t size) {
+  Evaluator evaluator(kernel);
+  const auto launches = launches_at(kernel, dims, size);
+  return std::ranges::any_of(launches, [&](const EvaluatedLaunch& launch) {
+    const auto value = launch.launch.kernel == flag.getDeclContext()
+                           ? evaluator.value(*flag.getInit(), launch.block_at({0, 0, 0}))
+                           : Failure{};
+    const auto* known = std::get_if<Ints>(&value);
+    return known != nullptr && (*known)[0] != 0;
+  });
+}
+
+std::optional<std::int64_t> smallest_size(const Kernel& kernel, const EntryDims& dims,
+                                          const clang::VarDecl& flag) {
+  constexpr std::int64_t largest_tile = 512;
+  for (std::int64_t size = 1; size <= largest_tile; ++size) {
+    if (holds(kernel, dims, flag, size)) {
+      return size;
+    }
+  }
+  return std::nullopt;
+}
+
+} // namespace
+
+std::vector<std::vector<std::int64_t>> dims_of_all_paths(const Kernel& kernel) {
+  constexpr std::int64_t cheap = 64; // tiles up to this size are run as several blocks
+  const auto dims = find_dims(kernel);
+  std::set<const clang::FunctionDecl*> kernels;
+  for (const Launch& launch : find_launches(kernel)) {
+    kernels.insert(launch.kernel);
+  }
+  std::set<std::int64_t> sizes;
+  for (const clang::FunctionDecl* function : kernels) {
+    for (const clang::VarDecl* flag : flags_of(*function)) {
+      const auto size = dims ? smallest_size(kernel, *dims, *flag) : std::nullopt;
+      if (!size) {
+        return {};
+      }
+      sizes.insert(*size);
+    }
+  }
+  auto result = sizes.empty() || *sizes.rbegin() <= cheap ? telling_dims(kernel)
+                                                          : telling_dims_of_a_block(kernel);
+  for (const std::int64_t size : sizes) {
+    result.push_back(dims->at(size));
+  }
+  return result;
+}
+
+} // namespace evo
