@@ -168,6 +168,7 @@ public:
     end_ = names.fresh("k_end");
     add_ = names.fresh("add_tail");
     add_threads_ = names.fresh(add_ + "_threads");
+    first_row_ = names.fresh("first_row");
     split_ = names.fresh(prefix + "split");
   }
 
@@ -206,6 +207,8 @@ private:
   const clang::ParmVarDecl& side() const {
     return entry_parameter(*launch_.arguments[loops_.limit->getFunctionScopeIndex()]);
   }
+
+  std::string element() const { return output_.getType()->getPointeeType().getAsString(); }
 
   // ---- the kernel -------------------------------------------------------------------------------
 
@@ -262,7 +265,6 @@ private:
   std::string definitions() const {
     const std::string size = loops_.limit->getNameAsString();
     const std::string step = text(*loops_.step, Binding::Operand);
-    const std::string element = output_.getType()->getPointeeType().getAsString();
     return "const int " + tail_row_ + " = static_cast<int>(blockIdx.y) - " + whole_rows_ +
            ";\n" + //
            "const unsigned " + tile_row_ + " = " + tail_row_ +
@@ -274,7 +276,7 @@ private:
            "const int " + begin_ + " = " + second_ + " ? " + middle_ + " : 0;\n" + //
            "const int " + end_ + " = " + tail_row_ + " < 0 || " + second_ + " ? " + size + " : " +
            middle_ + ";\n" + //
-           element + " *const " + part_ + " = " + second_ + " ? " + rest_ + " : " +
+           element() + " *const " + part_ + " = " + second_ + " ? " + rest_ + " : " +
            output_.getNameAsString() + ";\n";
   }
 
@@ -308,15 +310,21 @@ private:
                                                                    workspace.getLocation())) {
       throw CannotWrite{};
     }
-    const std::string element = output_.getType()->getPointeeType().getAsString();
-    insert(before(workspace),
-           "constexpr int " + add_threads_ + " = 256;\n\n" +
-               "// The sums of the second halves on top of the first ones.\n__global__ void " +
-               add_ + "(const " + element + " *rest, " + element +
-               " *sums, int first_row, int width) {\n" +
-               "const int row = first_row + blockIdx.y;\n" + "const int col = blockIdx.x * " +
-               add_threads_ + " + threadIdx.x;\n" +
-               "if (col < width) {\nsums[row * width + col] += rest[row * width + col];\n}\n}\n\n");
+    Names names(kernel_);
+    const std::string rest = names.fresh("rest");
+    const std::string sums = names.fresh("sums");
+    const std::string width = names.fresh("width");
+    const std::string row = names.fresh("rest_row");
+    const std::string column = names.fresh("rest_col");
+    const std::string place = "[" + row + " * " + width + " + " + column + "]";
+    insert(before(workspace), "constexpr int " + add_threads_ + " = 256;\n\n" +
+                                  "// The sums of the second halves on top of the first ones.\n" +
+                                  "__global__ void " + add_ + "(const " + element() + " *" + rest +
+                                  ", " + element() + " *" + sums + ", int " + first_row_ +
+                                  ", int " + width + ") {\nconst int " + row + " = " + first_row_ +
+                                  " + blockIdx.y;\nconst int " + column + " = blockIdx.x * " +
+                                  add_threads_ + " + threadIdx.x;\nif (" + column + " < " + width +
+                                  ") {\n" + sums + place + " += " + rest + place + ";\n}\n}\n\n");
   }
 
   // ---- the entry --------------------------------------------------------------------------------
@@ -331,7 +339,6 @@ private:
     const std::string columns_name = names.fresh(prefix + "cols");
     const std::string tail = names.fresh(prefix + "tail");
     const std::string width = side().getNameAsString();
-    const std::string element = output_.getType()->getPointeeType().getAsString();
     insert(call.begin, "const int " + columns_name + " = " + text(columns, Binding::Sum) +
                            ";\n" +                                                               //
                            "const int " + rows_name + " = " + text(rows, Binding::Sum) + ";\n" + //
@@ -340,19 +347,18 @@ private:
                            "const int " + split_ + " = 2 * " + tail + " <= " + wave_ + " && 2 * " +
                            text(*loops_.step, Binding::Operand) + " <= " + width + " ? (" + tail +
                            " + " + columns_name + " - 1) / " + columns_name + " : 0;\n" + //
-                           element + " *" + rest_ + " = static_cast<" + element + " *>(" +
+                           element() + " *" + rest_ + " = static_cast<" + element() + " *>(" +
                            workspace_pointer().getNameAsString() + ") + " + workspace_bytes() +
-                           " / sizeof(" + element + ") - " + width + " * " + width + ";\n");
+                           " / sizeof(" + element() + ") - " + width + " * " + width + ";\n");
     replace(span(columns), columns_name);
     replace(span(rows), rows_name + " + " + split_);
     insert(span(*launch_.arguments.back()).end, ", " + rest_ + ", " + rows_name + " - " + split_);
-    const std::string first_row = names.fresh("first_row");
-    insert(call.end, "\nif (" + split_ + " > 0) {\nconst int " + first_row + " = (" + rows_name +
+    insert(call.end, "\nif (" + split_ + " > 0) {\nconst int " + first_row_ + " = (" + rows_name +
                          " - " + split_ + ") * " + text(tile_height(), Binding::Operand) + ";\n" +
                          add_ + "<<<dim3((" + width + " + " + add_threads_ + " - 1) / " +
-                         add_threads_ + ", " + width + " - " + first_row + "), " + add_threads_ +
+                         add_threads_ + ", " + width + " - " + first_row_ + "), " + add_threads_ +
                          ", 0, " + text(needed(launch_.stream), Binding::Sum) + ">>>(" + rest_ +
-                         ", " + known_output() + ", " + first_row + ", " + width + ");\n}");
+                         ", " + known_output() + ", " + first_row_ + ", " + width + ");\n}");
   }
 
   std::string known_output() const {
@@ -385,9 +391,8 @@ private:
     const clang::Expr& bytes = needed(bytes_returned(workspace));
     const std::string width =
         needed(parameter_of_workspace(graph_.entry(), workspace, side())).getNameAsString();
-    const std::string element = output_.getType()->getPointeeType().getAsString();
     const bool none = constant_value(kernel_, bytes) == 0;
-    replace(span(bytes), (none ? "" : text(bytes, Binding::Sum) + " + ") + "sizeof(" + element +
+    replace(span(bytes), (none ? "" : text(bytes, Binding::Sum) + " + ") + "sizeof(" + element() +
                              ") * " + width + " * " + width);
   }
 
@@ -399,7 +404,7 @@ private:
   GridSides grid_;
   GridMentions mentions_;
   std::string wave_, rest_, part_, whole_rows_, tile_row_, tail_row_, second_;
-  std::string middle_, begin_, end_, add_, add_threads_, split_;
+  std::string middle_, begin_, end_, add_, add_threads_, first_row_, split_;
   std::vector<Edit> edits_;
 };
 

@@ -1,4 +1,4 @@
-// label: gemm/blocks raster 4
+// label: gemm/k0 split tail 82
 #include <cuda_runtime.h>
 
 constexpr int gemm_block_m = 16;
