@@ -22,8 +22,11 @@
 // Precondition: a launch of its own statement whose grid is dim3(x, y) and whose kernel alone uses
 // its function, asks for blockIdx.y times the tile's height and not for gridDim; its reduction
 // loops count from 0 to one of its sizes; a prologue that loads tiles ahead, and tests of whether
-// there is a tile, follow that count. Legal if the files compute the same polynomials of their
-// inputs (analysis/meaning.hpp), with all tiles split and with none, at sizes that take every path.
+// there is a tile, follow that count (double_buffer's prologue does not: split first). Legal if the
+// files compute the same polynomials of their inputs (analysis/meaning.hpp), with all tiles split
+// and with none, at sizes that take every path.
+//
+// It comes behind peel_edges and before rasterise_blocks.
 //
 // It changes the order of rounding: of a split tile two sums are added.
 //

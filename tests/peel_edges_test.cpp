@@ -152,11 +152,12 @@ TEST(PeelEdges, EveryLaterRewriteKeepsTheMeaning) {
   }
 }
 
+/// But split_tail, whose sums end at limits of their own.
 TEST(PeelEdges, ComesAfterEveryOtherRewrite) {
   for (const Mutator* mutator : mutators()) {
     const test::Proposals proposals(*mutator, seed());
     const auto labels = proposals.labels();
-    if (mutator == &peel_edges() || labels.empty()) {
+    if (mutator == &peel_edges() || mutator == &split_tail() || labels.empty()) {
       continue;
     }
     EXPECT_THAT(test::labels(peel_edges(), proposals.apply(labels.front())),

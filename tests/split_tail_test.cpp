@@ -102,7 +102,8 @@ const Order orders[] = {
       {&peel_edges(), "gemm/k0 peel edges"},
       split}},
     {"pipelined afterwards", {split, {&pipeline_copies(), "gemm/k0 stages 3 async"}}},
-    {"double-buffered first", {{&double_buffer(), "gemm/k0 double buffer"}, split}},
+    {"grouped afterwards", {split, {&rasterise_blocks(), "gemm/blocks raster 4"}}},
+    {"double-buffered afterwards", {split, {&double_buffer(), "gemm/k0 double buffer"}}},
 };
 
 INSTANTIATE_TEST_SUITE_P(SplitTail, InOrder, testing::ValuesIn(orders));
