@@ -7,7 +7,7 @@ class Decl;
 class Stmt;
 #define DECL(Name, Base) class Name##Decl;
 #include <clang/AST/DeclNodes.inc>
-#define STMT(Name, Base) class Name;
+#define STMT(Name, Base) class Name; // NOLINT(bugprone-macro-parentheses): a declaration's name
 #include <clang/AST/StmtNodes.inc>
 #define ABSTRACT_TYPELOC(Name, Base)
 #define TYPELOC(Name, Base) class Name##TypeLoc;
