@@ -68,6 +68,14 @@ std::string to_string(const Gene& gene) {
   return gene.mutator + ": " + gene.label;
 }
 
+std::vector<std::string> to_strings(const std::vector<Gene>& genes) {
+  std::vector<std::string> result;
+  for (const Gene& gene : genes) {
+    result.push_back(to_string(gene));
+  }
+  return result;
+}
+
 std::optional<Gene> gene_from(std::string_view line) {
   const auto colon = line.find(": ");
   if (colon == 0 || colon == std::string_view::npos || colon + 2 == line.size()) {

@@ -73,6 +73,7 @@ Followed follow(Genome genome, const std::vector<Gene>& trail, const Dialect& di
 
 /// "unroll_loop: gemm/k unroll 4", as summaries print a gene.
 std::string to_string(const Gene& gene);
+std::vector<std::string> to_strings(const std::vector<Gene>& genes);
 /// nullopt when the line is not "mutator: label".
 std::optional<Gene> gene_from(std::string_view line);
 

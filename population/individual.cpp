@@ -7,14 +7,6 @@
 namespace evo {
 namespace {
 
-std::vector<std::string> lines(const std::vector<Gene>& genes) {
-  std::vector<std::string> result;
-  for (const Gene& gene : genes) {
-    result.push_back(to_string(gene));
-  }
-  return result;
-}
-
 std::vector<Gene> genes(const nlohmann::json& json) {
   std::vector<Gene> result;
   for (const auto& line : json) {
@@ -65,12 +57,12 @@ void from_json(const nlohmann::json& json, KernelResources& resources) {
 void to_json(nlohmann::json& json, const Individual& individual) {
   json = {{"id", individual.genome.id},
           {"seed", individual.genome.seed},
-          {"trail", lines(individual.genome.trail)},
+          {"trail", to_strings(individual.genome.trail)},
           {"keeps_order", individual.genome.keeps_order},
           {"generation", individual.generation},
           {"slot", individual.slot},
           {"parents", individual.parents},
-          {"dropped", lines(individual.dropped)},
+          {"dropped", to_strings(individual.dropped)},
           {"built", individual.built},
           {"kernels", individual.kernels},
           {"duplicate_of", individual.duplicate_of},

@@ -11,9 +11,7 @@ Provenance unjudged(const Genome& genome) {
   Provenance result;
   result.id = genome.id;
   result.seed_file = genome.seed;
-  for (const Gene& gene : genome.trail) {
-    result.trail.push_back(to_string(gene));
-  }
+  result.trail = to_strings(genome.trail);
   result.judged = false;
   return result;
 }

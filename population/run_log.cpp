@@ -10,14 +10,6 @@ namespace {
 
 using nlohmann::json;
 
-std::vector<std::string> lines(const std::vector<Gene>& genes) {
-  std::vector<std::string> result;
-  for (const Gene& gene : genes) {
-    result.push_back(to_string(gene));
-  }
-  return result;
-}
-
 /// Appends the events of one individual.
 void add_events(std::vector<json>& events, const Individual& individual) {
   const auto add = [&](const char* name, json details) {
@@ -31,7 +23,7 @@ void add_events(std::vector<json>& events, const Individual& individual) {
   const Fitness& fitness = individual.fitness;
   add("proposed", {{"parents", individual.parents},
                    {"seed", individual.genome.seed},
-                   {"trail", lines(individual.genome.trail)}});
+                   {"trail", to_strings(individual.genome.trail)}});
   for (const Gene& gene : individual.dropped) {
     add("dropped gene", {{"gene", to_string(gene)}});
   }

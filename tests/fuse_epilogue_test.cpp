@@ -14,8 +14,10 @@ const Mutator& fuse_epilogue() {
   return *find_mutator("fuse_epilogue");
 }
 
+/// Or launches that are not in a straight line, as split_tail does.
 bool leaves_no_update(const Mutator& mutator) {
-  return &mutator == &fuse_epilogue() || mutator.about().name == "fold_low_rank";
+  return &mutator == &fuse_epilogue() || mutator.about().name == "fold_low_rank" ||
+         mutator.about().name == "split_tail";
 }
 
 /// A store of several elements at once is none that fusion can add to: it refuses, and fusing first

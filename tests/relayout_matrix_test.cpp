@@ -11,6 +11,7 @@ namespace {
 
 using testing::AllOf;
 using testing::Contains;
+using testing::ContainsRegex;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -86,8 +87,8 @@ TEST(RelayoutMatrix, MakesCopiesIntoATransposedTileWide) {
                    {&vectorise_access(), "fold/folded store vector 4"},
                    {&pipeline_copies(), "gemm/k0 stages 3 async"}};
   EXPECT_THAT(followed(followed(turned(), tiles), wide),
-              AllOf(HasSubstr("&W[(k0 + k) * d + block_row + row],\n"
-                              "                                  sizeof(float4));"),
+              AllOf(ContainsRegex("&W.\\(k0 \\+ k\\) \\* d \\+ block_row \\+ row.,[[:space:]]+"
+                                  "sizeof\\(float4\\)\\);"),
                     HasSubstr("*reinterpret_cast<float4 *>(&folded[col * d + row])")));
 }
 
