@@ -183,9 +183,8 @@ public:
     std::vector<Rewrite> result;
     const std::vector<DeviceLoop> loops = device_loops(kernel);
     for (const Stages& stages : find_stages(kernel)) {
-      const auto loop =
-          std::ranges::find(loops, stages.loop, [](const DeviceLoop& l) { return l.counted.loop; });
-      if (loop == loops.end()) {
+      const DeviceLoop* loop = find_loop(loops, *stages.loop);
+      if (loop == nullptr) {
         continue;
       }
       if (auto edits = double_buffered(kernel, stages)) {

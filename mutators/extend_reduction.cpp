@@ -43,6 +43,7 @@
 #include "mutators/analysis/references.hpp"
 #include "mutators/analysis/stage_model.hpp"
 #include "mutators/analysis/syntax_visitor.hpp"
+#include "mutators/edited.hpp"
 #include "mutators/mutator.hpp"
 #include "mutators/registry.hpp"
 #include "mutators/render.hpp"
@@ -306,19 +307,20 @@ public:
 
   std::vector<Rewrite> propose(const Kernel& kernel) const override {
     std::vector<Rewrite> result;
+    const std::vector<DeviceLoop> loops = device_loops(kernel);
     for (const Stages& stages : find_stages(kernel)) {
-      const auto loop = counted_loop(kernel, *stages.loop);
-      if (!loop || stages.inside_loop || stages.tiles.empty()) {
+      const DeviceLoop* loop = find_loop(loops, *stages.loop);
+      if (loop == nullptr || stages.inside_loop || stages.tiles.empty()) {
         continue;
       }
       for (const clang::Stmt* epilogue : stages.epilogue) {
         for (const clang::BinaryOperator* store : ReductionParts(*epilogue).assignments) {
           const auto product = short_product(kernel, *store);
-          auto edits = product ? Extension(kernel, stages, *loop, *product).edits() : std::nullopt;
+          auto edits =
+              product ? Extension(kernel, stages, loop->counted, *product).edits() : std::nullopt;
           if (edits && is_legal(kernel, *edits)) {
             result.push_back(
-                {name_of(kernel, *loop) + " extend by " + product->sum->getNameAsString(),
-                 std::move(*edits)});
+                {loop->name + " extend by " + product->sum->getNameAsString(), std::move(*edits)});
           }
         }
       }
@@ -327,19 +329,11 @@ public:
   }
 
 private:
-  static std::string name_of(const Kernel& kernel, const CountedLoop& loop) {
-    const auto loops = device_loops(kernel);
-    return std::ranges::find(loops, loop.loop,
-                             [](const DeviceLoop& known) { return known.counted.loop; })
-        ->name;
-  }
-
   static bool is_legal(const Kernel& kernel, const std::vector<Edit>& edits) {
-    const auto after = Kernel::parse(apply_edits(kernel.source(), edits), kernel.target());
-    const auto* parsed = std::get_if<Kernel>(&after);
-    const auto dims = parsed == nullptr ? std::vector<std::vector<std::int64_t>>{}
-                                        : telling_dims_of_a_block(*parsed);
-    return !dims.empty() && !has_races(*parsed, dims.back()) && same_meaning(kernel, *parsed);
+    const auto after = edited(kernel, edits);
+    const auto dims =
+        after ? telling_dims_of_a_block(*after) : std::vector<std::vector<std::int64_t>>{};
+    return !dims.empty() && !has_races(*after, dims.back()) && same_meaning(kernel, *after);
   }
 };
 

@@ -37,6 +37,7 @@
 #include "mutators/analysis/meaning.hpp"
 #include "mutators/analysis/references.hpp"
 #include "mutators/analysis/syntax_visitor.hpp"
+#include "mutators/edited.hpp"
 #include "mutators/folding.hpp"
 #include "mutators/mutator.hpp"
 #include "mutators/registry.hpp"
@@ -172,9 +173,8 @@ std::vector<FoldForm> forms(const Kernel& kernel, const LowRank& low_rank) {
 }
 
 bool folding_keeps_meaning(const Kernel& kernel, const std::vector<Edit>& edits) {
-  const auto after = Kernel::parse(apply_edits(kernel.source(), edits), kernel.target());
-  const auto* parsed = std::get_if<Kernel>(&after);
-  return parsed != nullptr && same_meaning(kernel, *parsed);
+  const auto after = edited(kernel, edits);
+  return after && same_meaning(kernel, *after);
 }
 
 class FoldLowRank : public Mutator {

@@ -39,6 +39,7 @@
 #include "mutators/analysis/meaning.hpp"
 #include "mutators/analysis/path_dims.hpp"
 #include "mutators/analysis/stage_model.hpp"
+#include "mutators/edited.hpp"
 #include "mutators/interior_condition.hpp"
 #include "mutators/interior_path.hpp"
 #include "mutators/mutator.hpp"
@@ -158,13 +159,15 @@ public:
 
   std::vector<Rewrite> propose(const Kernel& kernel) const override {
     std::vector<Rewrite> result;
+    const std::vector<DeviceLoop> loops = device_loops(kernel);
     for (const Reductions& reductions : find_reductions(kernel)) {
       const auto region = find_region(kernel, reductions);
-      const auto loop = region ? lightened_loop(reductions, *region) : std::nullopt;
-      if (loop) {
+      const auto lightened = region ? lightened_loop(reductions, *region) : std::nullopt;
+      const DeviceLoop* loop =
+          lightened ? find_loop(loops, *reductions.loops[*lightened].loop) : nullptr;
+      if (loop != nullptr) {
         const std::string interior = Names(kernel).fresh("interior");
-        Rewrite rewrite{name_of(kernel, reductions.loops[*loop]) + " peel edges",
-                        {peeled(kernel, *region, interior)}};
+        Rewrite rewrite{loop->name + " peel edges", {peeled(kernel, *region, interior)}};
         if (keeps_meaning(kernel, rewrite)) {
           result.push_back(std::move(rewrite));
         }
@@ -174,13 +177,6 @@ public:
   }
 
 private:
-  static std::string name_of(const Kernel& kernel, const CountedLoop& loop) {
-    const auto loops = device_loops(kernel);
-    return std::ranges::find(loops, loop.loop,
-                             [](const DeviceLoop& known) { return known.counted.loop; })
-        ->name;
-  }
-
   static Edit peeled(const Kernel& kernel, const Region& region, const std::string& interior) {
     return {region.span.begin, region.span.length(),
             "const bool " + interior + " = " + region.condition + ";\nif (" + interior + ") {\n" +
@@ -189,9 +185,8 @@ private:
   }
 
   static bool keeps_meaning(const Kernel& kernel, const Rewrite& rewrite) {
-    const auto after = Kernel::parse(apply_edits(kernel.source(), rewrite.edits), kernel.target());
-    const auto* parsed = std::get_if<Kernel>(&after);
-    return parsed != nullptr && same_meaning(kernel, *parsed, dims_of_all_paths(*parsed));
+    const auto after = edited(kernel, rewrite.edits);
+    return after && same_meaning(kernel, *after, dims_of_all_paths(*after));
   }
 };
 

@@ -43,6 +43,7 @@
 #include "mutators/analysis/launches.hpp"
 #include "mutators/analysis/loops.hpp"
 #include "mutators/buffered_loop.hpp"
+#include "mutators/edited.hpp"
 #include "mutators/includes.hpp"
 #include "mutators/mutator.hpp"
 #include "mutators/register_staging.hpp"
@@ -218,9 +219,8 @@ Trials::Trials(const Kernel& kernel, const clang::FunctionDecl& function)
 }
 
 bool Trials::are_same_after(const std::vector<Edit>& edits) const {
-  const auto parsed = Kernel::parse(apply_edits(kernel_.source(), edits), kernel_.target());
-  const auto* after = std::get_if<Kernel>(&parsed);
-  return after != nullptr && std::ranges::all_of(trials_, [&](const Trial& trial) {
+  const auto after = edited(kernel_, edits);
+  return after && std::ranges::all_of(trials_, [&](const Trial& trial) {
            if (!trial.use) {
              return false;
            }
@@ -316,9 +316,8 @@ public:
     std::vector<Rewrite> result;
     const std::vector<DeviceLoop> loops = device_loops(kernel);
     for (const Stages& stages : find_stages(kernel)) {
-      const auto loop =
-          std::ranges::find(loops, stages.loop, [](const DeviceLoop& l) { return l.counted.loop; });
-      if (loop == loops.end()) {
+      const DeviceLoop* loop = find_loop(loops, *stages.loop);
+      if (loop == nullptr) {
         continue;
       }
       for (Rewrite& rewrite : pipelined(kernel, stages)) {

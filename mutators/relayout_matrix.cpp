@@ -46,6 +46,7 @@
 #include "mutators/analysis/meaning.hpp"
 #include "mutators/analysis/private_matrix.hpp"
 #include "mutators/deal.hpp"
+#include "mutators/edited.hpp"
 #include "mutators/inline_update.hpp"
 #include "mutators/mutator.hpp"
 #include "mutators/names.hpp"
@@ -209,10 +210,8 @@ std::optional<std::vector<Edit>> legal(const Kernel& kernel, const Write& write)
     return std::nullopt;
   }
   sort_edits(edits);
-  const auto after = Kernel::parse(apply_edits(kernel.source(), edits), kernel.target());
-  const auto* parsed = std::get_if<Kernel>(&after);
-  return parsed != nullptr && same_meaning(kernel, *parsed) ? std::optional(std::move(edits))
-                                                            : std::nullopt;
+  const auto after = edited(kernel, edits);
+  return after && same_meaning(kernel, *after) ? std::optional(std::move(edits)) : std::nullopt;
 }
 
 class RelayoutMatrix : public Mutator {

@@ -36,6 +36,7 @@
 #include "mutators/analysis/tile_accesses.hpp"
 #include "mutators/analysis/tile_storage.hpp"
 #include "mutators/constant_placement.hpp"
+#include "mutators/edited.hpp"
 #include "mutators/mutator.hpp"
 #include "mutators/names.hpp"
 #include "mutators/registry.hpp"
@@ -105,12 +106,10 @@ std::optional<std::vector<Edit>> TileRelayout::if_legal(std::vector<Edit> edits,
       matrices * unit * (rows * row_elements - this->rows() * tile_.extents.back());
   const bool wide = std::ranges::any_of(tile_.list, &TileAccess::wide);
   sort_edits(edits);
-  const bool legal = more % storage_.alignment == 0 &&
-                     (!wide || row_elements * unit % storage_.alignment == 0) &&
-                     (more <= 0 || can_grow(kernel_, function_, storage_, more)) &&
-                     (more == 0 || find_rules(kernel_).assertions.empty() ||
-                      std::holds_alternative<Kernel>(
-                          Kernel::parse(apply_edits(kernel_.source(), edits), kernel_.target())));
+  const bool legal =
+      more % storage_.alignment == 0 && (!wide || row_elements * unit % storage_.alignment == 0) &&
+      (more <= 0 || can_grow(kernel_, function_, storage_, more)) &&
+      (more == 0 || find_rules(kernel_).assertions.empty() || edited(kernel_, edits).has_value());
   return legal ? std::optional(std::move(edits)) : std::nullopt;
 }
 

@@ -51,6 +51,7 @@
 #include "mutators/analysis/references.hpp"
 #include "mutators/analysis/stage_model.hpp"
 #include "mutators/analysis/syntax_visitor.hpp"
+#include "mutators/edited.hpp"
 #include "mutators/first_tiles.hpp"
 #include "mutators/inline_update.hpp"
 #include "mutators/mutator.hpp"
@@ -65,10 +66,6 @@ namespace {
 using clang::dyn_cast;
 
 constexpr std::array blocks_per_multiprocessor{1, 2};
-
-template <class T> const T& needed(const T* found) {
-  return found != nullptr ? *found : throw CannotWrite{};
-}
 
 /// A kernel's loops over k tiles, all with one limit and step.
 struct TileLoops {
@@ -155,8 +152,8 @@ public:
   TailSplit(const Kernel& kernel, const DependenceGraph& graph, std::size_t launch,
             const TileLoops& loops)
       : kernel_(kernel), graph_(graph), launch_(graph.launches()[launch]), loops_(loops),
-        output_(needed(parameter_for(graph, launch_, only_written(graph.uses(launch))))),
-        grid_(grid_sides(needed(launch_.grid))), mentions_(grid_mentions(*launch_.kernel)) {
+        output_(present(parameter_for(graph, launch_, only_written(graph.uses(launch))))),
+        grid_(grid_sides(present(launch_.grid))), mentions_(grid_mentions(*launch_.kernel)) {
     Names names(kernel);
     const std::string prefix = launch_.kernel->getNameAsString() + "_";
     wave_ = names.fresh(prefix + "wave");
@@ -204,7 +201,7 @@ private:
   }
 
   const clang::ParmVarDecl& entry_parameter(const clang::Expr& argument) const {
-    return needed(clang::dyn_cast_or_null<clang::ParmVarDecl>(variable_of(&argument)));
+    return present(clang::dyn_cast_or_null<clang::ParmVarDecl>(variable_of(&argument)));
   }
   /// The size in the entry.
   const clang::ParmVarDecl& side() const {
@@ -238,7 +235,7 @@ private:
       }
       height = &other;
     }
-    return needed(height);
+    return present(height);
   }
 
   void write_kernel(int wave) {
@@ -308,7 +305,7 @@ private:
   }
 
   void write_adding_kernel() {
-    const clang::FunctionDecl& workspace = needed(workspace_function(kernel_, graph_.entry()));
+    const clang::FunctionDecl& workspace = present(workspace_function(kernel_, graph_.entry()));
     if (kernel_.ast().getSourceManager().isBeforeInTranslationUnit(graph_.entry().getLocation(),
                                                                    workspace.getLocation())) {
       throw CannotWrite{};
@@ -333,8 +330,8 @@ private:
   // ---- the entry --------------------------------------------------------------------------------
 
   void write_launch() {
-    const clang::Expr& columns = needed(grid_.x);
-    const clang::Expr& rows = needed(grid_.y);
+    const clang::Expr& columns = present(grid_.x);
+    const clang::Expr& rows = present(grid_.y);
     const Span call = checked(span_of(kernel_, static_cast<const clang::Stmt&>(*launch_.call)));
     const std::string prefix = launch_.kernel->getNameAsString() + "_";
     Names names(kernel_);
@@ -360,7 +357,7 @@ private:
                          " - " + split_ + ") * " + text(tile_height(), Binding::Operand) + ";\n" +
                          add_ + "<<<dim3((" + width + " + " + add_threads_ + " - 1) / " +
                          add_threads_ + ", " + width + " - " + first_row_ + "), " + add_threads_ +
-                         ", 0, " + text(needed(launch_.stream), Binding::Sum) + ">>>(" + rest_ +
+                         ", 0, " + text(present(launch_.stream), Binding::Sum) + ">>>(" + rest_ +
                          ", " + known_output() + ", " + first_row_ + ", " + width + ");\n}");
   }
 
@@ -378,7 +375,7 @@ private:
 
   /// A call that tells how many there are.
   std::string workspace_bytes() const {
-    const clang::FunctionDecl& workspace = needed(workspace_function(kernel_, graph_.entry()));
+    const clang::FunctionDecl& workspace = present(workspace_function(kernel_, graph_.entry()));
     std::string arguments;
     for (const clang::ParmVarDecl* parameter : graph_.entry().parameters()) {
       if (parameter->getType()->isIntegerType() &&
@@ -390,10 +387,10 @@ private:
   }
 
   void write_workspace() {
-    const clang::FunctionDecl& workspace = needed(workspace_function(kernel_, graph_.entry()));
-    const clang::Expr& bytes = needed(bytes_returned(workspace));
+    const clang::FunctionDecl& workspace = present(workspace_function(kernel_, graph_.entry()));
+    const clang::Expr& bytes = present(bytes_returned(workspace));
     const std::string width =
-        needed(parameter_of_workspace(graph_.entry(), workspace, side())).getNameAsString();
+        present(parameter_of_workspace(graph_.entry(), workspace, side())).getNameAsString();
     const bool none = constant_value(kernel_, bytes) == 0;
     replace(span(bytes), (none ? "" : text(bytes, Binding::Sum) + " + ") + "sizeof(" + element() +
                              ") * " + width + " * " + width);
@@ -413,9 +410,8 @@ private:
 
 bool keeps_meaning(const Kernel& kernel, const std::vector<Edit>& edits,
                    const std::vector<std::vector<std::int64_t>>& dims) {
-  const auto after = Kernel::parse(apply_edits(kernel.source(), edits), kernel.target());
-  const auto* parsed = std::get_if<Kernel>(&after);
-  return parsed != nullptr && same_meaning(kernel, *parsed, dims);
+  const auto after = edited(kernel, edits);
+  return after && same_meaning(kernel, *after, dims);
 }
 
 class SplitTail : public Mutator {
@@ -435,13 +431,16 @@ public:
 
   std::vector<Rewrite> propose(const Kernel& kernel) const override {
     std::vector<Rewrite> result;
+    const std::vector<DeviceLoop> all = device_loops(kernel);
     const auto graph = DependenceGraph::of(kernel);
     for (std::size_t i = 0; graph && i < graph->launches().size(); ++i) {
       const clang::FunctionDecl& function = *graph->launches()[i].kernel;
       const auto loops =
           is_used_once(kernel, function) ? tile_loops(kernel, function) : std::nullopt;
-      if (loops) {
-        std::ranges::move(rewrites(kernel, *graph, i, *loops), std::back_inserter(result));
+      const DeviceLoop* first = loops ? find_loop(all, *loops->loops.front().loop) : nullptr;
+      if (first != nullptr) {
+        std::ranges::move(rewrites(kernel, *graph, i, *loops, first->name),
+                          std::back_inserter(result));
       }
     }
     return result;
@@ -449,7 +448,8 @@ public:
 
 private:
   static std::vector<Rewrite> rewrites(const Kernel& kernel, const DependenceGraph& graph,
-                                       std::size_t launch, const TileLoops& loops) {
+                                       std::size_t launch, const TileLoops& loops,
+                                       const std::string& name) {
     constexpr int none_split = 1; // waves of one block are always full
     const int multiprocessors = kernel.target().multiprocessors;
     std::vector<Rewrite> result;
@@ -462,21 +462,12 @@ private:
       }
       for (const int blocks : blocks_per_multiprocessor) {
         const int wave = blocks * multiprocessors;
-        result.push_back(
-            {name_of(kernel, loops.loops.front()) + " split tail " + std::to_string(wave),
-             split.edits(wave)});
+        result.push_back({name + " split tail " + std::to_string(wave), split.edits(wave)});
       }
     } catch (const CannotWrite&) {
       return {};
     }
     return result;
-  }
-
-  static std::string name_of(const Kernel& kernel, const CountedLoop& loop) {
-    const auto loops = device_loops(kernel);
-    const auto found = std::ranges::find(
-        loops, loop.loop, [](const DeviceLoop& known) { return known.counted.loop; });
-    return found == loops.end() ? throw CannotWrite{} : found->name;
   }
 };
 

@@ -11,6 +11,7 @@
 #include "mutators/analysis/counted_loop.hpp"
 #include "mutators/analysis/footprint.hpp"
 #include "mutators/analysis/launches.hpp"
+#include "mutators/edited.hpp"
 
 namespace evo {
 namespace {
@@ -138,10 +139,9 @@ const std::vector<std::variant<Meaning, Failure>>& ThreadExchange::before() {
 }
 
 bool ThreadExchange::keeps_outputs(const std::vector<Edit>& edits) {
-  const auto parsed = Kernel::parse(apply_edits(kernel_.source(), edits), kernel_.target());
-  const auto* after = std::get_if<Kernel>(&parsed);
+  const auto after = edited(kernel_, edits);
   const auto& before = this->before();
-  if (after == nullptr || before.empty() || has_races(*after, dims_.back())) {
+  if (!after || before.empty() || has_races(*after, dims_.back())) {
     return false;
   }
   for (std::size_t i = 0; i < dims_.size(); ++i) {

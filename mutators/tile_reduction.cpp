@@ -38,6 +38,7 @@
 #include <bit>
 
 #include "mutators/analysis/meaning.hpp"
+#include "mutators/edited.hpp"
 #include "mutators/mutator.hpp"
 #include "mutators/registry.hpp"
 #include "mutators/target.hpp"
@@ -81,9 +82,8 @@ bool is_long(const Kernel& kernel, const PlainReduction& reduction) {
 }
 
 bool tiling_keeps_meaning(const Kernel& kernel, const std::vector<Edit>& edits) {
-  const auto after = Kernel::parse(apply_edits(kernel.source(), edits), kernel.target());
-  const auto* parsed = std::get_if<Kernel>(&after);
-  return parsed != nullptr && same_meaning(kernel, *parsed, telling_dims(*parsed));
+  const auto after = edited(kernel, edits);
+  return after && same_meaning(kernel, *after, telling_dims(*after));
 }
 
 class TileReduction : public Mutator {

@@ -48,7 +48,8 @@ fill_stage() {
   strip -o "$stage/evo" build-bundle/evo
   shipped_libraries | xargs -I{} cp -L {} "$stage/lib"
   git ls-files run.sh README.md CHANGELOG.md docs seeds tests/adversarial scripts/first_export.sh \
-    scripts/build_worker.sh scripts/harness.py scripts/compare_peers.py scripts/triton_peer.py 'fitness/*' ':!fitness/cpu' |
+    scripts/build_worker.sh scripts/harness.py scripts/compare_peers.py scripts/triton_peer.py \
+    'fitness/*' ':!fitness/cpu' |
     xargs cp --parents -t "$stage"
   cp -r /usr/include/nlohmann "$stage/third_party/include"
 }

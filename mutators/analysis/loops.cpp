@@ -78,6 +78,12 @@ std::vector<DeviceLoop> device_loops(const Kernel& kernel) {
   return std::move(collector.loops);
 }
 
+const DeviceLoop* find_loop(const std::vector<DeviceLoop>& loops, const clang::ForStmt& loop) {
+  const auto found =
+      std::ranges::find(loops, &loop, [](const DeviceLoop& known) { return known.counted.loop; });
+  return found == loops.end() ? nullptr : &*found;
+}
+
 std::optional<std::int64_t> trip_count(const Kernel& kernel, const CountedLoop& loop) {
   const auto start = constant_value(kernel, *loop.start);
   const auto limit = constant_value(kernel, *loop.limit);

@@ -27,6 +27,9 @@ struct DeviceLoop {
 /// In source order, an outer loop before its inner ones.
 std::vector<DeviceLoop> device_loops(const Kernel& kernel);
 
+/// The one of `loops` that the statement is; nullptr if it is none, as in a macro.
+const DeviceLoop* find_loop(const std::vector<DeviceLoop>& loops, const clang::ForStmt& loop);
+
 /// How often the body runs, where start, limit and step are compile-time constants.
 std::optional<std::int64_t> trip_count(const Kernel& kernel, const CountedLoop& loop);
 
