@@ -32,7 +32,8 @@ struct Settings {
   int trails = 40;
   int runs = 4;
   int builds = 1;
-  int steps = 16; // of a walk; its beginnings are trails as well
+  int steps = 16;   // of a walk; its beginnings are trails as well
+  int siblings = 3; // of each kernel on the way: the same mutator's other proposals, ends of trails
   int largest = 300;
   std::uint64_t seed = 1;
   std::optional<std::chrono::duration<double>> budget;
@@ -155,9 +156,29 @@ private:
     const auto length = static_cast<std::ptrdiff_t>(pick(random, trail.size() + 1));
     at(follow(seed, {trail.begin(), trail.begin() + length}, dialect_).genome);
     random_walk(at_, settings_.steps, dialect_, random, [&](const Genome& genome) {
-      at(genome);
-      return (!seen_.insert(genome.id).second || passes(seed, genome)) && wanted();
+      const Genome parent = at_;
+      for (const Genome& sibling : siblings(parent, genome.trail.back().mutator, random)) {
+        passes_once(seed, sibling);
+      }
+      return passes_once(seed, genome) && wanted();
     });
+  }
+
+  /// Proposing costs most, so that several of the proposals are taken.
+  std::vector<Genome> siblings(const Genome& parent, const std::string& name,
+                               Random& random) const {
+    const Mutator& mutator = *find_mutator(name, dialect_.mutators);
+    const auto proposals = dialect_.proposals(parent, mutator);
+    std::vector<Genome> result;
+    for (int i = 0; i < settings_.siblings; ++i) {
+      result.push_back(child(parent, mutator, (*proposals)[pick(random, proposals->size())]));
+    }
+    return result;
+  }
+
+  bool passes_once(const Genome& seed, const Genome& genome) {
+    at(genome);
+    return !wanted() || !seen_.insert(genome.id).second || passes(seed, genome);
   }
 
   bool wanted() const {
@@ -307,6 +328,8 @@ int main_of(int argc, char** argv) {
   app.add_option("--compile", settings.builds, "How many of them to build with nvcc")
       ->capture_default_str();
   app.add_option("--steps", settings.steps, "Rewrites of a walk; its beginnings are trails as well")
+      ->capture_default_str();
+  app.add_option("--siblings", settings.siblings, "Other proposals to take at each step")
       ->capture_default_str();
   app.add_option("--largest", settings.largest, "The largest size to run at")
       ->capture_default_str();
