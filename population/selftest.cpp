@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -159,26 +160,31 @@ std::vector<Trial> seed_trials(const std::vector<Genome>& seeds) {
   return trials;
 }
 
+/// A family for each seed, in turn: in a single one, whichever seed has the first children soon has
+/// nearly all.
 std::vector<Trial> bred_trials(const std::vector<Genome>& seeds, const Dialect& dialect,
                                std::size_t count) {
-  Nursery nursery{.members = {}, .seeds = seeds, .seen = {}};
-  for (const Genome& seed : seeds) {
-    nursery.members.push_back(known_good(seed));
-    nursery.seen.insert(seed.id);
-  }
+  std::vector<Nursery> families;
+  std::ranges::transform(seeds, std::back_inserter(families), [](const Genome& seed) {
+    return Nursery{.members = {known_good(seed)}, .seeds = {seed}, .seen = {seed.id}};
+  });
   std::vector<Trial> trials;
   const int slots = static_cast<int>(count) * slots_per_child;
   for (int slot = 0; slot < slots && trials.size() < count; ++slot) {
-    Proposal proposal = breed(nursery, dialect, random_for(breeding_seed, 1, slot));
+    Nursery& family = families[static_cast<std::size_t>(slot) % families.size()];
+    Proposal proposal = breed(family, dialect, random_for(breeding_seed, 1, slot));
     if (!proposal.fault.empty()) {
       throw std::runtime_error(proposal.fault);
     }
-    if (nursery.seen.insert(proposal.genome.id).second) {
+    if (!family.seen.contains(proposal.genome.id)) {
+      for (Nursery& each : families) {
+        each.seen.insert(proposal.genome.id);
+      }
       trials.push_back({.name = fmt::format("bred {}", trials.size() + 1),
                         .source = proposal.genome.source,
                         .expected = {Verdict::Ok},
                         .good = true});
-      nursery.members.push_back(known_good(std::move(proposal.genome)));
+      family.members.push_back(known_good(std::move(proposal.genome)));
     }
   }
   if (trials.size() < count) {

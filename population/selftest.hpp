@@ -52,8 +52,8 @@ std::vector<Trial> specimen_trials(const std::vector<Specimen>& zoo, bool on_car
 /// Known to be right: the seeds.
 std::vector<Trial> seed_trials(const std::vector<Genome>& seeds);
 
-/// Known to be right: `count` distinct children of the seeds, and of each other, bred as a search
-/// breeds. Throws std::runtime_error when the mutators do not give as many.
+/// Known to be right: `count` distinct children of each seed in turn, and of their siblings, bred
+/// as a search breeds. Throws std::runtime_error when the mutators do not give as many.
 std::vector<Trial> bred_trials(const std::vector<Genome>& seeds, const Dialect& dialect,
                                std::size_t count);
 

@@ -159,6 +159,17 @@ TEST(SpecimenTrials, RunOnTheModelOnlyWhereTheySaySo) {
   EXPECT_THAT(model[0].expected, ElementsAre(Verdict::NoParse));
 }
 
+TEST(BredTrials, DescendFromEverySeedInTurn) {
+  const std::vector<Genome> seeds{
+      seed_genome("ab.cu", fake::source(1, 1)),
+      seed_genome("cd.cu", "constexpr int only_here = 3;\n" + fake::source(1, 1))};
+  std::vector<bool> from_second;
+  for (const Trial& trial : bred_trials(seeds, fake::dialect(), 6)) {
+    from_second.push_back(trial.source.find("only_here") != std::string::npos);
+  }
+  EXPECT_THAT(from_second, ElementsAre(false, true, false, true, false, true));
+}
+
 TEST(BredTrials, AreDistinctAndTheSameEveryTime) {
   const std::vector<Genome> seeds{seed_genome("ab.cu", fake::source(1, 1))};
   const auto sources = [&] {
