@@ -346,36 +346,73 @@ private:
     return true;
   }
 
-  /// The smallest size at which, before and after, every part of a changed launch's grid that
-  /// depends on the size has two blocks or more, the last one partly outside.
+  /// What is launched at a size, in the parent and with a change.
+  struct Effects {
+    Launches before;
+    Launches after;
+  };
+
+  /// nullopt where the change makes other launches.
+  std::optional<Effects> effects(std::int64_t size, const Assignment& values) {
+    const auto before = launches(size, {});
+    const auto after = launches(size, values);
+    return before && after && same_kernels(*before, *after)
+               ? std::optional(Effects{*before, *after})
+               : std::nullopt;
+  }
+
+  /// The smallest size at which every kernel is launched that a large problem needs, and, before
+  /// and after, every part of a changed launch's grid that depends on the size has two blocks or
+  /// more, the last one partly outside.
   std::optional<std::int64_t> trial_size(const Assignment& values) {
-    const auto whole = launches(large_size, {});
-    const auto changed = launches(large_size, values);
-    if (!whole || !changed || !std::ranges::equal(*whole, *changed, {}, kernel_of, kernel_of)) {
+    const auto large = effects(large_size, values);
+    if (!large) {
       return std::nullopt;
     }
-    const auto splits = [&](const Launches& large, const Launches& small) {
-      for (std::size_t i = 0; i < small.size(); ++i) {
-        const Extent3& most = large[i].grid;
-        const Extent3& few = small[i].grid;
-        const bool split =
-            (few.x > 1 || most.x == 1) && (few.y > 1 || most.y == 1) && (few.z > 1 || most.z == 1);
-        if (!split && depends((*whole)[i], (*changed)[i], values)) {
-          return false;
-        }
-      }
-      return true;
-    };
     for (const std::int64_t size : partial_sizes) {
-      const auto before = launches(size, {});
-      const auto after = launches(size, values);
-      if (before && after && std::ranges::equal(*whole, *before, {}, kernel_of, kernel_of) &&
-          std::ranges::equal(*whole, *after, {}, kernel_of, kernel_of) && splits(*whole, *before) &&
-          splits(*changed, *after)) {
+      const auto small = effects(size, values);
+      if (small && launches_all_of(*large, *small) &&
+          is_split(*small, largest_alike(*small, values), values)) {
         return size;
       }
     }
     return std::nullopt;
+  }
+
+  static bool launches_all_of(const Effects& large, const Effects& small) {
+    return std::ranges::all_of(large.before, [&](const EvaluatedLaunch& launch) {
+      return std::ranges::find(small.before, kernel_of(launch), kernel_of) != small.before.end();
+    });
+  }
+
+  /// At the largest size with these launches: a tail may be launched at some sizes only.
+  Effects largest_alike(const Effects& small, const Assignment& values) {
+    Effects largest = small;
+    for (const std::int64_t size : partial_sizes) {
+      const auto other = effects(size, values);
+      if (other && same_kernels(other->before, small.before)) {
+        largest = *other;
+      }
+    }
+    return largest;
+  }
+
+  bool is_split(const Effects& small, const Effects& large, const Assignment& values) {
+    const auto splits = [](const Extent3& most, const Extent3& few) {
+      return (few.x > 1 || most.x == 1) && (few.y > 1 || most.y == 1) && (few.z > 1 || most.z == 1);
+    };
+    for (std::size_t i = 0; i < small.before.size(); ++i) {
+      if (depends(large.before[i], large.after[i], values) &&
+          !(splits(large.before[i].grid, small.before[i].grid) &&
+            splits(large.after[i].grid, small.after[i].grid))) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  static bool same_kernels(const Launches& one, const Launches& other) {
+    return std::ranges::equal(one, other, {}, kernel_of, kernel_of);
   }
 
   static const clang::FunctionDecl* kernel_of(const EvaluatedLaunch& launch) {
