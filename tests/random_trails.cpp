@@ -1,8 +1,8 @@
 // random_trails [TRAIL...]: random walks of rewrites from the seeds of the LoRA product, and from
-// beginnings of the trails <name>_<seed>.trail. Every kernel on the
-// way must parse; some are run on the CPU and must compute what the seed does; some are built with
-// nvcc. What fails is shrunk to the shortest trail that does and left in a file for tests/trails/.
-// Prints counts, and what each mutator costs, at the end or a first signal. Exit code: 0; 1 when
+// beginnings of the trails <name>_<seed>.trail. Every kernel on the way must parse; some are run on
+// the CPU and must compute what the seed does; some are built with nvcc. What fails is shrunk to
+// the shortest trail that does and left in a file for tests/trails/. Prints counts, and how many
+// trails each mutator is in and what it costs, at the end or a first signal. Exit code: 0; 1 when
 // anything failed.
 #include <algorithm>
 #include <chrono>
@@ -68,6 +68,7 @@ public:
     return proposals;
   }
 
+  int trails = 0; // it occurs in
   mutable int calls = 0;
   mutable double total_ms = 0;
   mutable double worst_ms = 0;
@@ -141,7 +142,7 @@ public:
       fmt::print("  {} x {}\n", count, reason);
     }
     fmt::print("exceptions: {}\n", exceptions_);
-    print_costs();
+    print_mutators();
     return sources_.failed + replays_.failed + runs_.failed + builds_.failed + exceptions_ == 0;
   }
 
@@ -191,21 +192,27 @@ private:
     write(genome, "now", fmt::format("what trail {} came from", sources_.asked + 1), "");
   }
 
-  /// Whether this trail is one of `count` spread over all.
-  bool is_due(int count) const {
-    const std::int64_t trail = sources_.asked;
-    return trail * count / settings_.trails > (trail - 1) * count / settings_.trails;
+  /// Whether one more is needed for `count` of them, spread over all trails.
+  bool is_due(const Tally& tally, int count) const {
+    return std::int64_t{tally.asked} * settings_.trails < std::int64_t{sources_.asked} * count;
   }
 
   bool passes(const Genome& seed, const Genome& genome) {
     ++sources_.asked;
-    lengths_.push_back(genome.trail.size());
+    count(genome.trail);
     const Check source = [&](const Genome& g) { return source_fault(g, target_); };
     if (!passes(sources_, "source", seed, genome, source)) {
       return false;
     }
-    return (!is_due(settings_.runs) || runs(seed, genome)) &&
-           (!is_due(settings_.builds) || builds(seed, genome));
+    return (!is_due(runs_, settings_.runs) || runs(seed, genome)) &&
+           (!is_due(builds_, settings_.builds) || builds(seed, genome));
+  }
+
+  void count(const std::vector<Gene>& trail) {
+    lengths_.push_back(trail.size());
+    for (Timed& mutator : timed_) {
+      mutator.trails += std::ranges::count(trail, mutator.about().name, &Gene::mutator) > 0 ? 1 : 0;
+    }
   }
 
   bool runs(const Genome& seed, const Genome& genome) {
@@ -284,12 +291,12 @@ private:
     return text;
   }
 
-  void print_costs() const {
-    fmt::print("{:<20} {:>7} {:>10} {:>10}  processor milliseconds of a proposal\n", "mutator",
-               "calls", "mean", "most");
+  void print_mutators() const {
+    fmt::print("{:<20} {:>7} {:>7} {:>10} {:>10}  processor milliseconds of a proposal\n",
+               "mutator", "trails", "calls", "mean", "most");
     for (const Timed& timed : timed_) {
-      fmt::print("{:<20} {:>7} {:>10.1f} {:>10.1f}\n", timed.about().name, timed.calls,
-                 timed.total_ms / std::max(1, timed.calls), timed.worst_ms);
+      fmt::print("{:<20} {:>7} {:>7} {:>10.1f} {:>10.1f}\n", timed.about().name, timed.trails,
+                 timed.calls, timed.total_ms / std::max(1, timed.calls), timed.worst_ms);
       write(timed.worst, fmt::format("slowest_{}", timed.about().name),
             fmt::format("{} takes {:.0f} ms to propose", timed.about().name, timed.worst_ms),
             fmt::format("{}: anything\n", timed.about().name));
