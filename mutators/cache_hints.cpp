@@ -35,6 +35,7 @@
 #include "mutators/analysis/accesses.hpp"
 #include "mutators/analysis/expressions.hpp"
 #include "mutators/analysis/launches.hpp"
+#include "mutators/analysis/plain_assignment.hpp"
 #include "mutators/analysis/syntax_visitor.hpp"
 #include "mutators/mutator.hpp"
 #include "mutators/registry.hpp"
@@ -236,34 +237,6 @@ bool is_statement(const Kernel& kernel, const clang::Stmt& statement) {
   }
   return around != nullptr && !clang::isa<clang::Expr>(around) &&
          !clang::isa<clang::DeclStmt>(around);
-}
-
-/// What an assignment takes on, without conversions: float4 and float alike.
-struct PlainAssignment {
-  const clang::Expr* place = nullptr;
-  const clang::Expr* value = nullptr;
-};
-
-std::optional<PlainAssignment> plain_assignment(const clang::Stmt* statement) {
-  PlainAssignment result;
-  if (const auto* assignment = clang::dyn_cast_or_null<clang::BinaryOperator>(statement)) {
-    result = {assignment->getLHS(), assignment->getRHS()};
-    if (assignment->getOpcode() != clang::BO_Assign) {
-      return std::nullopt;
-    }
-  } else {
-    const auto* call = clang::dyn_cast_or_null<clang::CXXOperatorCallExpr>(statement);
-    if (call == nullptr || call->getOperator() != clang::OO_Equal || call->getNumArgs() != 2) {
-      return std::nullopt;
-    }
-    result = {call->getArg(0), call->getArg(1)};
-  }
-  const clang::QualType type = result.place->getType();
-  const auto same = [&](const clang::Expr* value) {
-    return value->getType().getCanonicalType().getUnqualifiedType() ==
-           type.getCanonicalType().getUnqualifiedType();
-  };
-  return same(result.value->IgnoreParenImpCasts()) ? std::optional(result) : std::nullopt;
 }
 
 /// __stcs(&place, value) for place = value, around what stays as it is.

@@ -26,6 +26,7 @@ const std::vector<const Mutator*>& mutators() {
       &cache_hints(),
       &extend_reduction(),
       &split_tail(),
+      &stage_epilogue(),
       // end of mutators
       // clang-format on
   };

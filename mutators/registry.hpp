@@ -24,6 +24,7 @@ const Mutator& tensorise();
 const Mutator& cache_hints();
 const Mutator& extend_reduction();
 const Mutator& split_tail();
+const Mutator& stage_epilogue();
 // end of mutators
 
 } // namespace evo

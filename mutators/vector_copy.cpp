@@ -89,6 +89,18 @@ bool starts_cover(const Kernel& kernel, const clang::FunctionDecl& function,
   return launched;
 }
 
+/// Whether two pieces of code stand in the two arms of one if.
+bool exclude_each_other(const Kernel& kernel, const clang::Stmt& a, const clang::Stmt& b) {
+  const clang::Stmt* around = parent_of(kernel, a);
+  const clang::Stmt* arm = &a;
+  while (around != nullptr && !contains(*around, b)) {
+    arm = around;
+    around = parent_of(kernel, *around);
+  }
+  const auto* branch = clang::dyn_cast_or_null<clang::IfStmt>(around);
+  return branch != nullptr && (arm == branch->getThen() || arm == branch->getElse());
+}
+
 /// One loop's rewrite.
 class VectorCopy {
 public:
@@ -120,6 +132,8 @@ private:
   bool by_threads();
   bool by_steps();
   bool is_thread_independent();
+  bool is_undisturbed();
+  bool has_memory_to_itself();
   static std::set<const clang::VarDecl*> moving(const CopyLoop& copy,
                                                 const std::optional<DealtIndex>& dealt) {
     return dealt ? std::set{copy.loop.counted.counter, dealt->index}
@@ -194,7 +208,7 @@ bool VectorCopy::by_threads() {
   const CountedLoop& loop = copy_.loop.counted;
   const auto limit = constant_value(kernel_, *loop.limit);
   if (loop.step == nullptr || !limit || *limit <= 0 || *limit % width_ != 0 ||
-      copy_.to.space != Space::Shared || !is_thread_independent() ||
+      copy_.to.space == Space::Register || !is_thread_independent() ||
       !starts_cover(kernel_, *copy_.loop.function, *loop.start, loop.step_value)) {
     return false;
   }
@@ -225,13 +239,33 @@ bool VectorCopy::by_steps() {
 /// Whether an element is moved alike by whatever thread.
 bool VectorCopy::is_thread_independent() {
   Uniformity uniform(kernel_, moving(copy_, dealt_));
-  const bool to_shared = copy_.to.space == Space::Shared;
-  return (!to_shared ||
-          (uniform.holds(*copy_.place) &&
-           is_alone_between_barriers(kernel_, *copy_.loop.counted.loop, *copy_.place))) &&
+  const bool to_registers = copy_.to.space == Space::Register;
+  return (to_registers || (uniform.holds(*copy_.place) && is_undisturbed())) &&
          (copy_.from.space == Space::Register || uniform.holds(*copy_.value)) &&
          std::ranges::all_of(copy_.conditions,
                              [&](const clang::Expr* c) { return uniform.holds(*c); });
+}
+
+/// Whether it does not matter to the other statements which thread moves an element to shared
+/// memory, or from there to global memory.
+bool VectorCopy::is_undisturbed() {
+  const clang::ForStmt& loop = *copy_.loop.counted.loop;
+  if (copy_.to.space == Space::Shared) {
+    return is_alone_between_barriers(kernel_, loop, *copy_.place);
+  }
+  return copy_.read != nullptr && copy_.from.space == Space::Shared &&
+         is_alone_between_barriers(kernel_, loop, *copy_.read) && has_memory_to_itself();
+}
+
+/// Whether nothing else that runs where the copy does accesses what it writes.
+bool VectorCopy::has_memory_to_itself() {
+  const clang::ForStmt& loop = *copy_.loop.counted.loop;
+  const Accesses accesses = accesses_of(*copy_.loop.function->getBody());
+  return accesses.opaque == nullptr &&
+         std::ranges::all_of(accesses.list, [&](const MemoryAccess& access) {
+           return access.memory != copy_.to || access.place == copy_.place ||
+                  (access.place != nullptr && exclude_each_other(kernel_, *access.place, loop));
+         });
 }
 
 /// The text for one element of a group: what moves is put ahead by as much.

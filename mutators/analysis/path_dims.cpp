@@ -31,18 +31,22 @@ std::vector<const clang::VarDecl*> flags_of(const clang::FunctionDecl& kernel) {
   return flags;
 }
 
-/// Whether a flag holds in the first block of a launch at this size.
+/// Whether a flag holds in a block of the first column of a launch's grid at this size.
 bool holds(const Kernel& kernel, const EntryDims& dims, const clang::VarDecl& flag,
            std::int64_t size) {
+  constexpr int enough = 4;
   Evaluator evaluator(kernel);
-  const auto launches = launches_at(kernel, dims, size);
-  return std::ranges::any_of(launches, [&](const EvaluatedLaunch& launch) {
-    const auto value = launch.launch.kernel == flag.getDeclContext()
-                           ? evaluator.value(*flag.getInit(), launch.block_at({0, 0, 0}))
-                           : Failure{};
-    const auto* known = std::get_if<Ints>(&value);
-    return known != nullptr && (*known)[0] != 0;
-  });
+  for (const EvaluatedLaunch& launch : launches_at(kernel, dims, size)) {
+    const bool asked = launch.launch.kernel == flag.getDeclContext();
+    for (int row = 0; asked && row < std::min(launch.grid.y, enough); ++row) {
+      const auto value = evaluator.value(*flag.getInit(), launch.block_at({0, row, 0}));
+      const auto* known = std::get_if<Ints>(&value);
+      if (known != nullptr && (*known)[0] != 0) {
+        return true;
+      }
+    }
+  }
+  return false;
 }
 
 std::optional<std::int64_t> smallest_size(const Kernel& kernel, const EntryDims& dims,
