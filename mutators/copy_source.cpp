@@ -58,6 +58,11 @@ std::optional<CopiedElement> copied_element(const clang::Expr* value) {
   return copies ? std::optional(element) : std::nullopt;
 }
 
+/// A float, or 32 bits of what is no float here.
+bool is_element(clang::QualType type) {
+  return type->isFloatingType() || type->isSpecificBuiltinType(clang::BuiltinType::UInt);
+}
+
 /// The pointer in *reinterpret_cast<const float4 *>(pointer), to global memory.
 const clang::Expr* group_of(const clang::Expr* value) {
   const auto load = hinted_load(value);
@@ -72,7 +77,7 @@ const clang::Expr* group_of(const clang::Expr* value) {
   const clang::Expr* pointer =
       cast == nullptr ? nullptr : cast->getSubExpr()->IgnoreParenImpCasts();
   return pointer != nullptr && pointer->getType()->isPointerType() &&
-                 pointer->getType()->getPointeeType()->isFloatingType() && is_global(*pointer)
+                 is_element(pointer->getType()->getPointeeType()) && is_global(*pointer)
              ? pointer
              : nullptr;
 }

@@ -23,6 +23,7 @@ const std::vector<const Mutator*>& mutators() {
       &peel_edges(),
       &rasterise_blocks(),
       &tensorise(),
+      &split_operands(),
       &cache_hints(),
       &extend_reduction(),
       &split_tail(),

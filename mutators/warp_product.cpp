@@ -10,12 +10,11 @@
 
 #include "mutators/analysis/expressions.hpp"
 #include "mutators/analysis/syntax_visitor.hpp"
+#include "mutators/filled_in.hpp"
 #include "mutators/render.hpp"
 
 namespace evo {
 namespace {
-
-using Texts = std::map<std::string, std::string, std::less<>>;
 
 // $name stands for a text of the kernel's.
 constexpr std::string_view product_text = R"(for ($k_type $k = 0; $k < $k_limit; $k += $step) {
@@ -69,21 +68,6 @@ for (int $part = 0; $part < $parts; ++$part) {
   $register = $round($low);
   $low -= $take_low($register);
 })";
-
-std::string filled_in(std::string_view form, const Texts& texts) {
-  std::string result;
-  while (!form.empty()) {
-    const std::size_t name = form.find('$');
-    result += form.substr(0, name);
-    if (name == std::string_view::npos) {
-      break;
-    }
-    const std::size_t end = form.find_first_not_of("abcdefghijklmnopqrstuvwxyz_", name + 1);
-    result += texts.at(std::string(form.substr(name + 1, end - name - 1)));
-    form.remove_prefix(std::min(end, form.size()));
-  }
-  return result;
-}
 
 class OperandReferences : public SyntaxVisitor {
 public:

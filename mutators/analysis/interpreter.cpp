@@ -216,11 +216,13 @@ Value Interpreter::merged(const Value& ours, const Value& others) const {
   if (const auto *a = std::get_if<Ring>(&ours), *b = std::get_if<Ring>(&others); a && b) {
     return blend(mask_, *a, *b);
   }
-  if (const auto *a = std::get_if<Packed>(&ours), *b = std::get_if<Packed>(&others);
-      a && b && a->parts.size() == b->parts.size()) {
-    Packed result;
-    for (std::size_t i = 0; i < a->parts.size(); ++i) {
-      result.parts.push_back(blend(mask_, a->parts[i], b->parts[i]));
+  if (const auto* packed = std::get_if<Packed>(&ours)) { // of other threads' no register is known
+    Packed result = *packed;
+    const auto* kept = std::get_if<Packed>(&others);
+    for (std::size_t i = 0; i < result.parts.size(); ++i) {
+      const bool known = kept != nullptr && kept->parts.size() == result.parts.size();
+      result.parts[i] =
+          blend(mask_, result.parts[i], known ? kept->parts[i] : Ring::nothing(lanes_));
     }
     return result;
   }
@@ -348,7 +350,7 @@ Value Interpreter::load(const Reference& from, const clang::Expr& site) {
     if (memory_ != nullptr && opaque) {
       return load_followed(from.place, type, site);
     }
-    if (memory_ != nullptr && holds_registers(from.place.array)) {
+    if (memory_ != nullptr && is_register(from.place, type)) {
       return load_register(from.place);
     }
     return opaque ? Value(Opaque{}) : Unknown{"an integer read from memory decides here"};
@@ -393,6 +395,9 @@ Value Interpreter::load_followed(const Place& from, clang::QualType type, const 
     }
     return result;
   }
+  if (is_register(from, type)) {
+    return load_register(from);
+  }
   const Array& array = arrays_[from.array];
   if (!type->isFloatingType() || from.layout->bytes != array.element_bytes) {
     return Unknown{"an element of " + array.name + " is not followed"};
@@ -403,7 +408,7 @@ Value Interpreter::load_followed(const Place& from, clang::QualType type, const 
 void Interpreter::store_followed(const Place& to, clang::QualType type, const Value& value,
                                  const clang::Expr& site) {
   const Array& array = arrays_[to.array];
-  if (const auto* packed = std::get_if<Packed>(&value); packed && holds_registers(to.array)) {
+  if (const auto* packed = std::get_if<Packed>(&value); packed && is_register(to, type)) {
     return store_register(to, *packed);
   }
   const auto* fields = std::get_if<Record>(&value);

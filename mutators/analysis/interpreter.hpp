@@ -219,8 +219,8 @@ private:
   void arrive(const AsyncCopy& copy);
 
   // interpreter_warps.cpp
-  bool holds_registers(int array) const;
-  Packed load_register(const Place& from);
+  bool is_register(const Place& place, clang::QualType type) const;
+  Value load_register(const Place& from);
   void store_register(const Place& to, const Packed& value);
   void assembly(const clang::GCCAsmStmt& statement);
   std::vector<Value> packed(const clang::GCCAsmStmt& statement);

@@ -92,13 +92,17 @@ void Interpreter::arrive(const AsyncCopy& copy) {
   touch(copy.to, true, *copy.site);
   const Array& array = arrays_[copy.to.array];
   for (std::int64_t i = 0; memory_ != nullptr && i < copy.elements; ++i) {
-    Ring value;
+    std::vector<Ring> numbers{Ring{}};
     if (copy.reads.any()) {
-      const Ring read = memory_->load(copy.from.array, arrays_[copy.from.array],
-                                      element_at(copy.from, i, array.element_bytes), copy.reads);
-      value = blend(copy.reads, read, value);
+      numbers = memory_->load_register(copy.from.array, arrays_[copy.from.array],
+                                       element_at(copy.from, i, array.element_bytes), copy.reads);
+      for (std::size_t number = 0; number < numbers.size(); ++number) {
+        const Ring zero = number == 0 ? Ring{} : Ring::nothing(lanes_);
+        numbers[number] = blend(copy.reads, numbers[number], zero);
+      }
     }
-    memory_->store(copy.to.array, array, element_at(copy.to, i, array.element_bytes), value, mask_);
+    memory_->store_register(copy.to.array, array, element_at(copy.to, i, array.element_bytes),
+                            numbers, mask_);
   }
   mask_ = active;
 }

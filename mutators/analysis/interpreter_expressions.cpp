@@ -884,7 +884,7 @@ Value Interpreter::followed_call(const std::string& name,
     return is_single(*packed, lanes_) ? Value(packed->parts[0])
                                       : Unknown{"several numbers as one are not followed"};
   }
-  if (name == "make_float2" || name == "make_float4") {
+  if (name == "make_float2" || name == "make_float4" || name == "make_uint4") {
     return Record{arguments};
   }
   return Unknown{"what " + name + " gives is not followed"};

@@ -238,7 +238,7 @@ void Interpreter::initialise(const Place& target, const clang::Expr& initialiser
 
 void Interpreter::fill_with_zeros(const Place& target, const clang::Expr& initialiser) {
   const Array& array = arrays_[target.array];
-  if (holds_registers(target.array)) {
+  if (kernel_.ast().getBaseElementType(initialiser.getType())->isIntegerType()) {
     return memory_->forget(target.array);
   }
   if (target.layout->kind == Layout::Kind::Record) {

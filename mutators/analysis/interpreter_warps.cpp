@@ -18,7 +18,6 @@ namespace {
 constexpr std::size_t matrix_rows = 8;
 constexpr std::int64_t row_bytes = 16;
 constexpr std::int64_t register_bytes = 4;
-constexpr std::size_t most_parts = 4;
 
 /// The numbers in one lane's register, by part, or in a row or column of a matrix, along k.
 struct Numbers {
@@ -74,45 +73,30 @@ void multiply(const std::vector<const Packed*>& registers, std::size_t elements,
   }
 }
 
-Array in_parts(Array registers) {
-  registers.elements *= most_parts;
-  return registers;
-}
-
 } // namespace
 
-/// Whether an array is one of registers, as far as its floats are followed: local, of 32 bits each
-/// that are no float.
-bool Interpreter::holds_registers(int array) const {
-  const Array& registers = arrays_[array];
-  if (registers.space != Array::Space::Local || registers.element_bytes != register_bytes ||
-      registers.elements < 0 || registers.decl == nullptr) {
-    return false;
-  }
-  return kernel_.ast().getBaseElementType(registers.decl->getType())->isIntegerType();
+/// Whether what stands there is taken for a register, as far as floats are followed: 32 bits that
+/// are no float.
+bool Interpreter::is_register(const Place& place, clang::QualType type) const {
+  return type->isIntegerType() && place.layout->bytes == register_bytes &&
+         arrays_[place.array].element_bytes == register_bytes;
 }
 
-Packed Interpreter::load_register(const Place& from) {
-  const Array info = in_parts(arrays_[from.array]);
-  Packed result;
-  for (std::size_t part = 0; part < most_parts; ++part) {
-    const Ints at = map(from.offset, [=](std::int64_t offset) {
-      return offset / register_bytes * std::int64_t{most_parts} + static_cast<std::int64_t>(part);
-    });
-    result.parts.push_back(memory_->load(from.array, info, at, mask_));
-  }
-  return result;
+/// A register in memory; one that no thread put numbers into is not known.
+Value Interpreter::load_register(const Place& from) {
+  Packed result{memory_->load_register(from.array, arrays_[from.array],
+                                       divided(from.offset, register_bytes), mask_)};
+  const bool known = std::ranges::any_of(result.parts, [&](const Ring& part) {
+    return !part.undefined || part.undefined->count() < mask_.count();
+  });
+  return known || arrays_[from.array].space == Array::Space::Local
+             ? Value(std::move(result))
+             : Value(Unknown{"an integer read from memory decides here"});
 }
 
 void Interpreter::store_register(const Place& to, const Packed& value) {
-  const Array info = in_parts(arrays_[to.array]);
-  for (std::size_t part = 0; part < most_parts; ++part) {
-    const Ints at = map(to.offset, [=](std::int64_t offset) {
-      return offset / register_bytes * std::int64_t{most_parts} + static_cast<std::int64_t>(part);
-    });
-    memory_->store(to.array, info, at,
-                   part < value.parts.size() ? value.parts[part] : Ring::nothing(lanes_), mask_);
-  }
+  memory_->store_register(to.array, arrays_[to.array], divided(to.offset, register_bytes),
+                          value.parts, mask_);
 }
 
 void Interpreter::assembly(const clang::GCCAsmStmt& statement) {
@@ -233,7 +217,12 @@ std::vector<Value> Interpreter::loaded_matrices(const clang::GCCAsmStmt& stateme
               (instruction.transposed ? along : across);
         }
       }
-      result.parts.push_back(memory_->load(row.array, array, Ints(std::move(elements)), mask_));
+      const Ints at(std::move(elements));
+      if (parts == 1) {
+        result.parts = memory_->load_register(row.array, array, at, mask_);
+      } else {
+        result.parts.push_back(memory_->load(row.array, array, at, mask_));
+      }
     }
     results.emplace_back(std::move(result));
   }

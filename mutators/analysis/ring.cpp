@@ -86,9 +86,9 @@ Ring blend(const Mask& mask, const Ring& ours, const Ring& others) {
   return result;
 }
 
-RingMemory::Cells& RingMemory::reach(int array, const Array& info, const Ints& elements,
+RingMemory::Cells& RingMemory::reach(Key key, const Array& info, const Ints& elements,
                                      const Mask& active) {
-  Cells& cells = cells_[array];
+  Cells& cells = cells_[key];
   if (info.elements < 0) {
     cells.touched =
         std::max(cells.touched, static_cast<std::size_t>(highest(elements, active) + 1));
@@ -104,7 +104,8 @@ RingMemory::Cells& RingMemory::reach(int array, const Array& info, const Ints& e
   const std::size_t known = cells.values.size();
   if (needed > known) {
     const std::size_t size = info.elements < 0 ? std::max(needed, 2 * known) : needed;
-    const bool is_input = info.space == Array::Space::Global && inputs_.contains(info.buffer);
+    const bool is_input =
+        key.second == 0 && info.space == Array::Space::Global && inputs_.contains(info.buffer);
     cells.values.resize(size);
     cells.states.resize(size, is_input ? State::Defined : State::Untouched);
     for (std::size_t element = known; is_input && element < size; ++element) {
@@ -114,8 +115,8 @@ RingMemory::Cells& RingMemory::reach(int array, const Array& info, const Ints& e
   return cells;
 }
 
-Ring RingMemory::load(int array, const Array& info, const Ints& elements, const Mask& active) {
-  const Cells& cells = reach(array, info, elements, active);
+Ring RingMemory::load_number(Key key, const Array& info, const Ints& elements, const Mask& active) {
+  const Cells& cells = reach(key, info, elements, active);
   const std::size_t lanes = active.size();
   const bool local = info.space == Array::Space::Local;
   if (elements.uniform() && !local) {
@@ -146,9 +147,9 @@ Ring RingMemory::load(int array, const Array& info, const Ints& elements, const 
   return result;
 }
 
-void RingMemory::store(int array, const Array& info, const Ints& elements, const Ring& value,
-                       const Mask& active) {
-  Cells& cells = reach(array, info, elements, active);
+void RingMemory::store_number(Key key, const Array& info, const Ints& elements, const Ring& value,
+                              const Mask& active) {
+  Cells& cells = reach(key, info, elements, active);
   const std::size_t lanes = active.size();
   const bool local = info.space == Array::Space::Local;
   for (std::size_t lane = 0; lane < lanes; ++lane) {
@@ -161,8 +162,52 @@ void RingMemory::store(int array, const Array& info, const Ints& elements, const
   }
 }
 
+int RingMemory::numbers_in(int array) const {
+  int numbers = 1;
+  while (cells_.contains({array, numbers})) {
+    ++numbers;
+  }
+  return numbers;
+}
+
+Ring RingMemory::load(int array, const Array& info, const Ints& elements, const Mask& active) {
+  Ring first = load_number({array, 0}, info, elements, active);
+  for (int number = 1; number < numbers_in(array); ++number) {
+    const Ring other = load_number({array, number}, info, elements, active);
+    Mask several = active;
+    several -= other.undefined ? *other.undefined : Mask(active.size(), false);
+    first = blend(several, Ring::nothing(active.size()), first);
+  }
+  return first;
+}
+
+void RingMemory::store(int array, const Array& info, const Ints& elements, const Ring& value,
+                       const Mask& active) {
+  store_register(array, info, elements, {value}, active);
+}
+
+std::vector<Ring> RingMemory::load_register(int array, const Array& info, const Ints& elements,
+                                            const Mask& active) {
+  std::vector<Ring> result;
+  for (int number = 0; number < numbers_in(array); ++number) {
+    result.push_back(load_number({array, number}, info, elements, active));
+  }
+  return result;
+}
+
+void RingMemory::store_register(int array, const Array& info, const Ints& elements,
+                                const std::vector<Ring>& numbers, const Mask& active) {
+  const int count = std::max(numbers_in(array), static_cast<int>(numbers.size()));
+  for (int number = 0; number < count; ++number) {
+    const bool stored = std::cmp_less(number, numbers.size());
+    store_number({array, number}, info, elements,
+                 stored ? numbers[static_cast<std::size_t>(number)] : Ring::nothing(active.size()),
+                 active);
+  }
+}
+
 const RingMemory::Cells* RingMemory::cells(int array) const {
-  const auto found = cells_.find(array);
+  const auto found = cells_.find({array, 0});
   return found == cells_.end() ? nullptr : &found->second;
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "mutators/analysis/evaluator.hpp"
@@ -31,18 +32,28 @@ Ring operator*(const Ring& a, const Ring& b);
 /// `ours` where the mask is on, `others` elsewhere.
 Ring blend(const Mask& mask, const Ring& ours, const Ring& others);
 
-/// The floats in a run's arrays. An element that nothing wrote is undefined, but for the buffers
-/// that are inputs, whose elements are a fixed hash of buffer and index.
+/// The floats in a run's arrays, and the registers of several numbers (two fp16 side by side).
+/// What nothing wrote is undefined, but for the buffers that are inputs, whose elements are a fixed
+/// hash of buffer and index.
 class RingMemory {
 public:
   explicit RingMemory(std::set<int> inputs) : inputs_(std::move(inputs)) {}
 
   /// `elements` are inside the array in all active lanes. In local memory each lane has its own.
+  /// An element that holds several numbers is undefined.
   Ring load(int array, const Array& info, const Ints& elements, const Mask& active);
   void store(int array, const Array& info, const Ints& elements, const Ring& value,
              const Mask& active);
+  /// The same for all numbers of an element, from its low bits up. Those that no element of the
+  /// array has are left out.
+  std::vector<Ring> load_register(int array, const Array& info, const Ints& elements,
+                                  const Mask& active);
+  void store_register(int array, const Array& info, const Ints& elements,
+                      const std::vector<Ring>& numbers, const Mask& active);
   /// Makes all elements of an array that holds no input undefined.
-  void forget(int array) { cells_.erase(array); }
+  void forget(int array) {
+    cells_.erase(cells_.lower_bound({array, 0}), cells_.lower_bound({array + 1, 0}));
+  }
 
   enum class State : std::uint8_t { Untouched, Undefined, Defined };
   struct Cells {
@@ -50,14 +61,21 @@ public:
     std::vector<State> states;
     std::size_t touched = 0; // without a declared end: elements up to the last one touched
   };
-  /// What an array holds, up to some element behind the last one touched; nullptr: nothing.
+  /// What an array holds, up to some element behind the last one touched, the first number of each;
+  /// nullptr: nothing.
   const Cells* cells(int array) const;
 
 private:
-  Cells& reach(int array, const Array& info, const Ints& elements, const Mask& active);
+  using Key = std::pair<int, int>; // array, and the place of a number in its element
+
+  Cells& reach(Key key, const Array& info, const Ints& elements, const Mask& active);
+  Ring load_number(Key key, const Array& info, const Ints& elements, const Mask& active);
+  void store_number(Key key, const Array& info, const Ints& elements, const Ring& value,
+                    const Mask& active);
+  int numbers_in(int array) const; // in an element at most
 
   std::set<int> inputs_; // by Buffer::id
-  std::map<int, Cells> cells_;
+  std::map<Key, Cells> cells_;
 };
 
 } // namespace evo

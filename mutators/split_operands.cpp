@@ -1,0 +1,479 @@
+// Splits the matrices that a kernel multiplies on tensor cores before it is launched, instead of
+// their tiles in registers.
+//
+//   before                                    after "gemm/k split beforehand"
+//   struct Tiles {                            struct Tiles {
+//     float w[M][K];                            unsigned w[K / 16][M * parts * 8];
+//     float x[K][N]; };                         unsigned x[K / 16][N * parts * 8]; };
+//   __global__ void gemm(W, X, Y, d) {        __global__ void gemm(W, X, Y, d) {
+//     for (k0 ...) {                            for (k0 ...) {
+//       w[row][k] = inside ?                      w[panel][word] = four words of W at once
+//           W[...] : 0;
+//       x[k][col] = ...                           x[panel][word] = ...
+//       for (k += 16) {                           for (k += 16) {
+//         for (j += 2)                              for (j += 2)
+//           x_parts = x[..][..], split                for (part) ldmatrix_x2(x_parts[part], ...)
+//         for (i += 2) {                            for (i += 2) {
+//           w_parts = w[..][..], split                for (part) ldmatrix_x4(w_parts[part], ...)
+//           mma_bf16(...)                             mma_bf16(...)
+//                                             __global__ void split_w(W, words, ...);
+//   gemm<<<...>>>(W, X, Y, d);                split_w<<<...>>>(W, w_words, ...);
+//                                             split_x<<<...>>>(X, x_words, ...);
+//                                             gemm<<<...>>>(w_words, x_words, Y, d);
+//
+// The words lie in the workspace as mma.sync wants them. A panel is what one instruction takes
+// along k (16 of bf16 and fp16, 8 of tf32); in a panel eight rows of w, or columns of x, belong
+// together; of each of their parts there are the two halves along k, and in a half one row of 16
+// bytes under the other: an 8x8 matrix of ldmatrix is 128 bytes in a row. A tile of a panel is one
+// piece. Both matrices are zeros from their ends on up to a multiple of the tile.
+//
+// Precondition: one call of mma.sync, as tensorise writes it, in a loop over tiles that are loaded
+// between two barriers, each by a statement of its own from a matrix that nothing else of the
+// kernel reads; a launch that is alone with this kernel. Legal if both files compute the same
+// polynomials of their inputs (analysis/meaning.hpp), the new one without races. The products and
+// their order stay the same, bit for bit.
+//
+// Expected gain: a float is split once, instead of once per tile that it is in; a register of the
+// operands costs a quarter of an instruction instead of six; shared memory is read without bank
+// conflicts; and at any size and alignment every copy is 16 bytes wide, without a guard. It costs a
+// pass over both matrices, and the room for their parts.
+#include <algorithm>
+#include <iterator>
+
+#include <clang/AST/ASTContext.h>
+#include <clang/AST/Decl.h>
+#include <clang/AST/Expr.h>
+#include <clang/AST/ExprCXX.h>
+#include <clang/AST/TypeLoc.h>
+
+#include "mutators/analysis/dependence_graph.hpp"
+#include "mutators/analysis/expressions.hpp"
+#include "mutators/analysis/footprint.hpp"
+#include "mutators/analysis/meaning.hpp"
+#include "mutators/analysis/references.hpp"
+#include "mutators/edited.hpp"
+#include "mutators/filled_in.hpp"
+#include "mutators/inline_update.hpp"
+#include "mutators/leaf_helpers.hpp"
+#include "mutators/mutator.hpp"
+#include "mutators/names.hpp"
+#include "mutators/registry.hpp"
+#include "mutators/removal.hpp"
+#include "mutators/render.hpp"
+#include "mutators/tile_alignment.hpp"
+#include "mutators/warp_operands.hpp"
+#include "mutators/workspace_size.hpp"
+
+namespace evo {
+namespace {
+
+using clang::dyn_cast;
+
+constexpr std::string_view round_up_text = R"(
+__host__ __device__ constexpr int $round_up(int value, int multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+)";
+
+constexpr std::string_view load_text =
+    R"(for (int i = threadIdx.x * 4; i < $tile_k / $depth * ($tile_across * $parts * 8); i += $threads * 4) {
+  const int panel = i / ($tile_across * $parts * 8);
+  const int word = i % ($tile_across * $parts * 8);
+  *reinterpret_cast<uint4 *>(&$tile[panel][word]) = *reinterpret_cast<const uint4 *>(
+      &$matrix[(($k / $depth + panel) * $rounded + $block_across) * ($parts * 8) + word]);
+})";
+
+constexpr std::string_view left_text = R"(for (int $part = 0; $part < $parts; ++$part) {
+  $load_matrices($registers, &$tile[$k / $depth][(($group + $row + $lane / 8 % 2) * $parts + $part) * 64 +
+                                     ($lane / 16 * 8 + $lane % 8) * 4]);
+})";
+
+constexpr std::string_view right_text = R"(for (int $part = 0; $part < $parts; ++$part) {
+  $load_matrices($registers, &$tile[$k / $depth][(($group + $row) * $parts + $part) * 64 + $lane % 16 * 4]);
+})";
+
+// A thread splits what becomes one row of 16 bytes, of each part. Neighbouring threads read
+// neighbours in memory.
+constexpr std::string_view split_text = R"(
+// Splits a matrix into parts, which $kernel loads by ldmatrix: in panels of $depth along k, eight
+// rows together, of each part the two halves of a panel behind each other.
+__global__ void $split(const float *$matrix, unsigned *words, $parameters) {
+  const int rows = $round_up($across, $tile_across);
+  $coordinates
+  if (row < rows && k < $round_up($limit, $tile_k)) {
+    float values[$chunk];
+#pragma unroll
+    for (int i = 0; i < $chunk; ++i) {
+      values[i] = row < $across && k + i < $limit ? $element : 0.0f;
+    }
+#pragma unroll
+    for (int part = 0; part < $parts; ++part) {
+      unsigned packed[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        $pack
+      }
+      *reinterpret_cast<uint4 *>(
+          &words[((k / $depth * (rows / 8) + row / 8) * $parts + part) * 64 +
+                 (k / $chunk % 2 * 8 + row % 8) * 4]) =
+          make_uint4(packed[0], packed[1], packed[2], packed[3]);
+    }
+  }
+}
+)";
+
+constexpr std::string_view pack_pair = R"(packed[i] = $round(values[i * 2], values[i * 2 + 1]);
+values[i * 2] -= $take_low(packed[i]);
+values[i * 2 + 1] -= $take_high(packed[i]);)";
+constexpr std::string_view pack_one = R"(packed[i] = $round(values[i]);
+values[i] -= $take_low(packed[i]);)";
+
+// A warp has eight rows and four chunks of them, so that it writes whole pieces of 128 bytes too.
+constexpr std::string_view along_rows = R"(const int row = blockIdx.y * 64 + threadIdx.x / 4;
+const int k = (blockIdx.x * 4 + threadIdx.x % 4) * $chunk;)";
+constexpr std::string_view grid_along_rows =
+    "dim3(($round_up($limit, $tile_k) + $chunk * 4 - 1) / ($chunk * 4), "
+    "($round_up($across, $tile_across) + 63) / 64)";
+constexpr std::string_view along_columns = R"(const int row = blockIdx.x * 256 + threadIdx.x;
+const int k = blockIdx.y * $chunk;)";
+constexpr std::string_view grid_along_columns =
+    "dim3(($round_up($across, $tile_across) + 255) / 256, $round_up($limit, $tile_k) / $chunk)";
+
+/// One kernel's rewrite. All of it throws CannotWrite where something cannot be written.
+class Splitting {
+public:
+  Splitting(const Kernel& kernel, const DependenceGraph& graph, const WarpOperands& operands,
+            const ThreadBlock& block, const Launch& launch)
+      : kernel_(kernel), graph_(graph), operands_(operands), block_(block), launch_(launch),
+        helpers_(kernel), names_(kernel), removal_(kernel) {}
+
+  std::vector<Edit> edits() {
+    const TensorType& type = *operands_.type;
+    texts_ = {{"depth", number(type.depth)},
+              {"chunk", number(type.depth / 2)},
+              {"parts", operands_.parts->getNameAsString()},
+              {"threads", block_.written},
+              {"lane", operands_.lane->getNameAsString()},
+              {"tile_k", text(*operands_.tiles.step, Binding::Product)},
+              {"kernel", operands_.function->getNameAsString()},
+              {"round_up", names_.fresh("round_up")},
+              {"round", helpers_.use(type.round)},
+              {"take_low", type.numbers == 1 ? std::string(type.low) : helpers_.use(type.low)},
+              {"take_high", type.numbers == 1 ? "" : helpers_.use(type.high)}};
+    write_operand(operands_.left, true);
+    write_operand(operands_.right, false);
+    const std::string kernels = filled_in(round_up_text, texts_) + split_kernel(operands_.left) +
+                                split_kernel(operands_.right);
+    const auto place = offset_before(kernel_, *operands_.function);
+    insert(place ? *place : throw CannotWrite{}, kernels + "\n");
+    write_entry();
+    removal_.unneeded_declarations({});
+    std::ranges::copy(helpers_.edits(), std::back_inserter(edits_));
+    std::ranges::copy(removal_.edits(), std::back_inserter(edits_));
+    sort_edits(edits_);
+    edits_.erase(std::ranges::unique(edits_).begin(), edits_.end()); // alignments
+    return std::move(edits_);
+  }
+
+private:
+  static std::string number(std::int64_t value) { return std::to_string(value); }
+  Span span(clang::SourceRange range) const { return checked(span_of(kernel_, range)); }
+  void replace(Span span, std::string text) {
+    edits_.push_back({span.begin, span.length(), std::move(text)});
+  }
+  void insert(unsigned offset, std::string text) { edits_.push_back({offset, 0, std::move(text)}); }
+  std::string text(const clang::Expr& expr, Binding binding) const {
+    const auto found = operand(kernel_, expr, binding);
+    return found ? *found : throw CannotWrite{};
+  }
+  static std::string tile_name(const WarpOperand& operand) {
+    return operand.tile->getNameAsString();
+  }
+
+  // ---- the kernel -------------------------------------------------------------------------------
+
+  void write_operand(const WarpOperand& operand, bool is_left) {
+    Texts& texts = operand_texts_[&operand];
+    texts = texts_;
+    const std::string name = tile_name(operand);
+    texts["tile"] = tile_text(operand);
+    texts["tile_across"] = text(*operand.tile_across, Binding::Product);
+    texts["rounded"] = names_.fresh(name + "_rows");
+    texts["group"] = names_.fresh(name + "_group");
+    texts["across"] = operand.across->getNameAsString();
+    texts["limit"] = operands_.depth->getNameAsString();
+    texts["matrix"] = operand.matrix->getNameAsString();
+    texts["split"] = names_.fresh("split_" + name);
+    texts["words"] = names_.fresh(name + "_words");
+    texts["part"] = operand.part->getNameAsString();
+    texts["registers"] = text(*operand.part_registers, Binding::Operand);
+    texts["load_matrices"] = helpers_.use(is_left ? "ldmatrix_x4" : "ldmatrix_x2");
+    texts["block_across"] = sum(operand.block_across);
+    declare_tile(operand, texts);
+    declare_places(operand, texts);
+    texts["k"] = operands_.tiles.counter->getNameAsString();
+    replace(checked(span_of(kernel_, *operand.load)), filled_in(load_text, texts));
+    texts["k"] = operands_.k.counted.counter->getNameAsString();
+    texts["row"] = operand.accumulator->getNameAsString() + (is_left ? "" : " / 2");
+    replace(checked(span_of(kernel_, *operand.slots.counted.loop)),
+            filled_in(is_left ? left_text : right_text, texts));
+    removal_.replaced(checked(span_of(kernel_, *operand.load)));
+    const Span parameter = span(operand.matrix->getSourceRange());
+    replace(
+        parameter,
+        "const unsigned *" +
+            std::string(operand.matrix->getType().isRestrictQualified() ? "__restrict__ " : "") +
+            operand.matrix->getNameAsString());
+  }
+
+  std::string sum(const std::vector<const clang::Expr*>& summands) const {
+    std::string result;
+    for (const clang::Expr* summand : summands) {
+      result += (result.empty() ? "" : " + ") + text(*summand, Binding::Sum);
+    }
+    return result;
+  }
+
+  /// tiles.w of tiles.w[row][k].
+  std::string tile_text(const WarpOperand& operand) const {
+    const clang::Expr* array = operand.element;
+    while (const auto* subscript =
+               dyn_cast<clang::ArraySubscriptExpr>(array->IgnoreParenImpCasts())) {
+      array = subscript->getBase();
+    }
+    return text(*array, Binding::Operand);
+  }
+
+  void declare_tile(const WarpOperand& operand, const Texts& texts) {
+    auto type = operand.tile->getTypeSourceInfo()->getTypeLoc();
+    const Span written = span({type.getBeginLoc(), type.getEndLoc()});
+    replace(written, filled_in("unsigned " + tile_name(operand) +
+                                   "[$tile_k / $depth][$tile_across * $parts * 8]",
+                               texts));
+    removal_.replaced(written);
+    const auto aligned = align_tile(kernel_, *operand.element, 16);
+    std::ranges::copy(aligned ? *aligned : throw CannotWrite{}, std::back_inserter(edits_));
+  }
+
+  void declare_places(const WarpOperand& operand, const Texts& texts) {
+    const auto begin = begin_of(kernel_, *operands_.stages->statement);
+    insert(begin ? *begin : throw CannotWrite{},
+           filled_in("const int $rounded = $round_up($across, $tile_across);\n"
+                     "const int $group = " +
+                         operand.place->getNameAsString() + " / 8;\n",
+                     texts));
+  }
+
+  // ---- the kernels before it --------------------------------------------------------------------
+
+  /// The integers that splitting a matrix depends on, as the kernel has them.
+  std::vector<const clang::ParmVarDecl*> integers(const WarpOperand& operand) const {
+    std::vector<const clang::ParmVarDecl*> result;
+    for (const clang::ParmVarDecl* parameter : {operands_.depth, operand.across, operand.pitch}) {
+      if (std::ranges::find(result, parameter) == result.end()) {
+        result.push_back(parameter);
+      }
+    }
+    return result;
+  }
+
+  std::string split_kernel(const WarpOperand& operand) {
+    Texts texts = operand_texts_.at(&operand);
+    texts["coordinates"] = filled_in(operand.k_along_rows ? along_rows : along_columns, texts);
+    texts["element"] = texts.at("matrix") + (operand.k_along_rows ? "[row * " : "[(k + i) * ") +
+                       operand.pitch->getNameAsString() +
+                       (operand.k_along_rows ? " + k + i]" : " + row]");
+    texts["pack"] = filled_in(operands_.type->numbers == 1 ? pack_one : pack_pair, texts);
+    for (const clang::ParmVarDecl* integer : integers(operand)) {
+      texts["parameters"] += (texts["parameters"].empty() ? "" : ", ") +
+                             declaration(kernel_, *integer, integer->getNameAsString());
+    }
+    return filled_in(split_text, texts);
+  }
+
+  // ---- the entry --------------------------------------------------------------------------------
+
+  std::string argument(const clang::ParmVarDecl& parameter) const {
+    return text_of(kernel_, present(launch_.arguments[parameter.getFunctionScopeIndex()]));
+  }
+
+  /// How many bytes an operand's words take, in the names of `integers`.
+  std::string bytes(const WarpOperand& operand, const std::string& across,
+                    const std::string& depth) const {
+    Texts texts = operand_texts_.at(&operand);
+    texts["across"] = across;
+    texts["limit"] = depth;
+    texts["numbers"] = number(operands_.type->numbers);
+    return filled_in("sizeof(unsigned) * $parts * $round_up($across, $tile_across) * "
+                     "$round_up($limit, $tile_k) / $numbers",
+                     texts);
+  }
+
+  /// The words begin behind what the workspace holds already, the right operand's behind the left
+  /// one's.
+  void write_entry() {
+    const clang::FunctionDecl& entry = graph_.entry();
+    const auto& workspace = present(workspace_function(kernel_, entry));
+    const Span returned = span(present(bytes_returned(workspace)).getSourceRange());
+    const std::string begin = names_.fresh(operands_.function->getNameAsString() + "_words");
+    std::string parameters;
+    std::string arguments;
+    for (const clang::ParmVarDecl* parameter : workspace.parameters()) {
+      const bool first = parameters.empty();
+      parameters +=
+          (first ? "" : ", ") + declaration(kernel_, *parameter, parameter->getNameAsString());
+      arguments += (first ? "" : ", ") + parameter->getNameAsString();
+    }
+    const auto place = offset_before(kernel_, workspace);
+    insert(place ? *place : throw CannotWrite{},
+           "// Where in the workspace the operands of " + operands_.function->getNameAsString() +
+               " begin, in bytes.\nstatic size_t " + begin + "(" + parameters + ") { return (" +
+               render(kernel_, returned) + " + 15) / 16 * 16; }\n\n");
+    replace(returned, begin + "(" + arguments + ")" + sizes(workspace));
+    write_launches(begin);
+  }
+
+  std::string sizes(const clang::FunctionDecl& workspace) const {
+    const auto size = [&](const clang::ParmVarDecl& side) {
+      const clang::Expr* given = launch_.arguments[side.getFunctionScopeIndex()];
+      const auto* parameter = dyn_cast_or_null<clang::ParmVarDecl>(variable_of(given));
+      return present(parameter_of_workspace(graph_.entry(), workspace, present(parameter)))
+          .getNameAsString();
+    };
+    std::string result;
+    for (const WarpOperand* operand : {&operands_.left, &operands_.right}) {
+      result += " + " + bytes(*operand, size(*operand->across), size(*operands_.depth));
+    }
+    return result;
+  }
+
+  void write_launches(const std::string& begin) {
+    const clang::FunctionDecl& entry = graph_.entry();
+    std::string integers_given;
+    const clang::ParmVarDecl* workspace = nullptr;
+    for (const clang::ParmVarDecl* parameter : entry.parameters()) {
+      if (parameter->getType()->isIntegerType()) {
+        integers_given += (integers_given.empty() ? "" : ", ") + parameter->getNameAsString();
+      }
+      workspace = parameter->getType()->isVoidPointerType() ? parameter : workspace;
+    }
+    std::string before =
+        "unsigned *" + words(operands_.left) +
+        " = reinterpret_cast<unsigned *>(static_cast<char *>(" +
+        present(workspace).getNameAsString() + ") + " + begin + "(" + integers_given +
+        "));\nunsigned *" + words(operands_.right) + " = " + words(operands_.left) + " + " +
+        bytes(operands_.left, argument(*operands_.left.across), argument(*operands_.depth)) +
+        " / sizeof(unsigned);\n";
+    for (const WarpOperand* operand : {&operands_.left, &operands_.right}) {
+      before += split_launch(*operand);
+      replace(span(launch_.arguments[operand->matrix->getFunctionScopeIndex()]->getSourceRange()),
+              words(*operand));
+    }
+    insert(checked(span_of(kernel_, *launch_.call)).begin, before);
+  }
+
+  std::string words(const WarpOperand& operand) const {
+    return operand_texts_.at(&operand).at("words");
+  }
+
+  std::string split_launch(const WarpOperand& operand) const {
+    Texts texts = operand_texts_.at(&operand);
+    texts["across"] = argument(*operand.across);
+    texts["limit"] = argument(*operands_.depth);
+    std::string arguments = argument(*operand.matrix) + ", " + words(operand);
+    for (const clang::ParmVarDecl* integer : integers(operand)) {
+      arguments += ", " + argument(*integer);
+    }
+    const std::string stream =
+        launch_.stream == nullptr ? "" : ", 0, " + text_of(kernel_, *launch_.stream);
+    return texts.at("split") + "<<<" +
+           filled_in(operand.k_along_rows ? grid_along_rows : grid_along_columns, texts) + ", 256" +
+           stream + ">>>(" + arguments + ");\n";
+  }
+
+  const Kernel& kernel_;
+  const DependenceGraph& graph_;
+  const WarpOperands& operands_;
+  const ThreadBlock& block_;
+  const Launch& launch_;
+  const std::vector<DeviceLoop> loops_ = device_loops(kernel_);
+  LeafHelpers helpers_;
+  Names names_;
+  Removal removal_;
+  Texts texts_;
+  std::map<const WarpOperand*, Texts> operand_texts_;
+  std::vector<Edit> edits_;
+};
+
+class SplitOperands : public Mutator {
+public:
+  const About& about() const override {
+    static const About about{
+        .name = "split_operands",
+        .summary = "splits the matrices that tensor cores multiply into parts before the launch, "
+                   "as ldmatrix loads them: a float is split once, and copied 16 bytes at a time",
+        .before = "w_parts = w[..][..], split;  x_parts = x[..][..], split;  mma_bf16(..);",
+        .after = "split_w<<<..>>>(W, words);  split_x<<<..>>>(X, words);\n"
+                 "  ldmatrix_x4(w_parts, ..);  ldmatrix_x2(x_parts, ..);  mma_bf16(..);",
+    };
+    return about;
+  }
+
+  std::vector<Rewrite> propose(const Kernel& kernel) const override {
+    std::vector<Rewrite> result;
+    const std::vector<Stages> stages = find_stages(kernel);
+    const auto graph = DependenceGraph::of(kernel);
+    for (const ThreadBlock& block : thread_blocks(kernel)) {
+      const auto operands = warp_operands(kernel, block, stages);
+      const Launch* launch = operands && graph ? only_launch(*graph, *block.function) : nullptr;
+      auto edits =
+          launch == nullptr ? std::nullopt : written(kernel, *graph, *operands, block, *launch);
+      if (edits && is_legal(kernel, *edits)) {
+        result.push_back({operands->k.name + " split beforehand", std::move(*edits)});
+      }
+    }
+    return result;
+  }
+
+private:
+  static const Launch* only_launch(const DependenceGraph& graph,
+                                   const clang::FunctionDecl& function) {
+    const Launch* found = nullptr;
+    for (const Launch& launch : graph.launches()) {
+      if (launch.kernel == &function) {
+        if (found != nullptr) {
+          return nullptr;
+        }
+        found = &launch;
+      }
+    }
+    return found;
+  }
+
+  static std::optional<std::vector<Edit>> written(const Kernel& kernel,
+                                                  const DependenceGraph& graph,
+                                                  const WarpOperands& operands,
+                                                  const ThreadBlock& block, const Launch& launch) {
+    try {
+      return Splitting(kernel, graph, operands, block, launch).edits();
+    } catch (const CannotWrite&) {
+      return std::nullopt;
+    }
+  }
+
+  static bool is_legal(const Kernel& kernel, const std::vector<Edit>& edits) {
+    const auto after = edited(kernel, edits);
+    const auto dims =
+        after ? telling_dims_of_a_block(*after) : std::vector<std::vector<std::int64_t>>{};
+    return !dims.empty() && !has_races(*after, dims.back()) && same_meaning(kernel, *after);
+  }
+};
+
+} // namespace
+
+const Mutator& split_operands() {
+  static const SplitOperands mutator;
+  return mutator;
+}
+
+} // namespace evo
