@@ -92,7 +92,25 @@ private:
         products_ = calls;
       }
     }
-    return type_ != nullptr && find_parts() && find_name();
+    return type_ != nullptr && find_parts() && find_name() && takes_all_numbers();
+  }
+
+  /// Numbers of the type are made where they are multiplied, or, as split_operands does, before the
+  /// launch: then for this function, where no other one multiplies them.
+  bool takes_all_numbers() {
+    const clang::DeclContext& file = *kernel_.ast().getTranslationUnitDecl();
+    const clang::FunctionDecl* multiply = helpers_.find(type_->multiply);
+    bool alone = true;
+    bool made_elsewhere = false;
+    for (const clang::Decl* code : file.decls()) {
+      const bool multiplies = !calls_in(*code, *multiply).empty();
+      alone = alone && (!multiplies || code == &function_);
+      made_elsewhere =
+          made_elsewhere || (!multiplies && !calls_in(*code, *helpers_.find(type_->round)).empty());
+    }
+    code_ = alone ? static_cast<const clang::Decl*>(kernel_.ast().getTranslationUnitDecl())
+                  : &function_;
+    return alone || !made_elsewhere;
   }
 
   bool find_parts() {
@@ -149,7 +167,7 @@ private:
     Removal removal(kernel_);
     for (std::size_t i = 0; i < helpers_of(type).size(); ++i) {
       const clang::FunctionDecl* old = helpers_.find(helpers_of(*type_)[i]);
-      const Calls calls = old == nullptr ? Calls{} : calls_in(function_, *old);
+      const Calls calls = old == nullptr ? Calls{} : calls_in(*code_, *old);
       for (const clang::CallExpr* call : calls) {
         const Span callee = checked(span_of(kernel_, call->getCallee()->getSourceRange()));
         edits.push_back({callee.begin, callee.length(), helpers.use(helpers_of(type)[i])});
@@ -169,6 +187,7 @@ private:
   const LeafHelpers helpers_; // of the file as it is
   const TensorType* type_ = nullptr;
   Calls products_;
+  const clang::Decl* code_ = nullptr; // that calls the helpers
   std::optional<Constant> parts_;
   std::string name_; // the loop's
 };

@@ -70,26 +70,30 @@ namespace {
 using clang::dyn_cast;
 
 constexpr std::string_view round_up_text = R"(
-__host__ __device__ constexpr int $round_up(int value, int multiple) {
-  return (value + multiple - 1) / multiple * multiple;
+__host__ __device__ constexpr int $round_up(int $size, int $multiple) {
+  return ($size + $multiple - 1) / $multiple * $multiple;
 }
 )";
 
 constexpr std::string_view load_text =
-    R"(for (int i = threadIdx.x * 4; i < $tile_k / $depth * ($tile_across * $parts * 8); i += $threads * 4) {
-  const int panel = i / ($tile_across * $parts * 8);
-  const int word = i % ($tile_across * $parts * 8);
-  *reinterpret_cast<uint4 *>(&$tile[panel][word]) = *reinterpret_cast<const uint4 *>(
-      &$matrix[(($k / $depth + panel) * $rounded + $block_across) * ($parts * 8) + word]);
+    R"(for (int $word = threadIdx.x * 4; $word < $tile_k / $depth * ($tile_across * $parts * 8);
+     $word += $threads * 4) {
+  const int $panel = $word / ($tile_across * $parts * 8);
+  const int $offset = $word % ($tile_across * $parts * 8);
+  *reinterpret_cast<uint4 *>(&$tile[$panel][$offset]) = *reinterpret_cast<const uint4 *>(
+      &$matrix[(($k / $depth + $panel) * $rounded + $block_across) * ($parts * 8) + $offset]);
 })";
 
 constexpr std::string_view left_text = R"(for (int $part = 0; $part < $parts; ++$part) {
-  $load_matrices($registers, &$tile[$k / $depth][(($group + $row + $lane / 8 % 2) * $parts + $part) * 64 +
+  $load_matrices($registers,
+                 &$tile[$k / $depth][(($group + $accumulator + $lane / 8 % 2) * $parts + $part) * 64 +
                                      ($lane / 16 * 8 + $lane % 8) * 4]);
 })";
 
 constexpr std::string_view right_text = R"(for (int $part = 0; $part < $parts; ++$part) {
-  $load_matrices($registers, &$tile[$k / $depth][(($group + $row) * $parts + $part) * 64 + $lane % 16 * 4]);
+  $load_matrices($registers,
+                 &$tile[$k / $depth][(($group + $accumulator / 2) * $parts + $part) * 64 +
+                                     $lane % 16 * 4]);
 })";
 
 // A thread splits what becomes one row of 16 bytes, of each part. Neighbouring threads read
@@ -97,45 +101,46 @@ constexpr std::string_view right_text = R"(for (int $part = 0; $part < $parts; +
 constexpr std::string_view split_text = R"(
 // Splits a matrix into parts, which $kernel loads by ldmatrix: in panels of $depth along k, eight
 // rows together, of each part the two halves of a panel behind each other.
-__global__ void $split(const float *$matrix, unsigned *words, $parameters) {
-  const int rows = $round_up($across, $tile_across);
+__global__ void $split(const float *$matrix, unsigned *$words, $parameters) {
   $coordinates
-  if (row < rows && k < $round_up($limit, $tile_k)) {
-    float values[$chunk];
+  const int $rows = $round_up($across, $tile_across);
+  if ($row < $rows && $k < $round_up($limit, $tile_k)) {
+    float $values[$chunk];
 #pragma unroll
-    for (int i = 0; i < $chunk; ++i) {
-      values[i] = row < $across && k + i < $limit ? $element : 0.0f;
+    for (int $i = 0; $i < $chunk; ++$i) {
+      $values[$i] = $row < $across && $k + $i < $limit ? $element : 0.0f;
     }
 #pragma unroll
-    for (int part = 0; part < $parts; ++part) {
-      unsigned packed[4];
+    for (int $part = 0; $part < $parts; ++$part) {
+      unsigned $packed[4];
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
+      for (int $i = 0; $i < 4; ++$i) {
         $pack
       }
       *reinterpret_cast<uint4 *>(
-          &words[((k / $depth * (rows / 8) + row / 8) * $parts + part) * 64 +
-                 (k / $chunk % 2 * 8 + row % 8) * 4]) =
-          make_uint4(packed[0], packed[1], packed[2], packed[3]);
+          &$words[(($k / $depth * ($rows / 8) + $row / 8) * $parts + $part) * 64 +
+                  ($k / $chunk % 2 * 8 + $row % 8) * 4]) =
+          make_uint4($packed[0], $packed[1], $packed[2], $packed[3]);
     }
   }
 }
 )";
 
-constexpr std::string_view pack_pair = R"(packed[i] = $round(values[i * 2], values[i * 2 + 1]);
-values[i * 2] -= $take_low(packed[i]);
-values[i * 2 + 1] -= $take_high(packed[i]);)";
-constexpr std::string_view pack_one = R"(packed[i] = $round(values[i]);
-values[i] -= $take_low(packed[i]);)";
+constexpr std::string_view pack_pair =
+    R"($packed[$i] = $round($values[$i * 2], $values[$i * 2 + 1]);
+$values[$i * 2] -= $take_low($packed[$i]);
+$values[$i * 2 + 1] -= $take_high($packed[$i]);)";
+constexpr std::string_view pack_one = R"($packed[$i] = $round($values[$i]);
+$values[$i] -= $take_low($packed[$i]);)";
 
 // A warp has eight rows and four chunks of them, so that it writes whole pieces of 128 bytes too.
-constexpr std::string_view along_rows = R"(const int row = blockIdx.y * 64 + threadIdx.x / 4;
-const int k = (blockIdx.x * 4 + threadIdx.x % 4) * $chunk;)";
+constexpr std::string_view along_rows = R"(const int $row = blockIdx.y * 64 + threadIdx.x / 4;
+const int $k = (blockIdx.x * 4 + threadIdx.x % 4) * $chunk;)";
 constexpr std::string_view grid_along_rows =
     "dim3(($round_up($limit, $tile_k) + $chunk * 4 - 1) / ($chunk * 4), "
     "($round_up($across, $tile_across) + 63) / 64)";
-constexpr std::string_view along_columns = R"(const int row = blockIdx.x * 256 + threadIdx.x;
-const int k = blockIdx.y * $chunk;)";
+constexpr std::string_view along_columns = R"(const int $row = blockIdx.x * 256 + threadIdx.x;
+const int $k = blockIdx.y * $chunk;)";
 constexpr std::string_view grid_along_columns =
     "dim3(($round_up($across, $tile_across) + 255) / 256, $round_up($limit, $tile_k) / $chunk)";
 
@@ -157,13 +162,20 @@ public:
               {"tile_k", text(*operands_.tiles.step, Binding::Product)},
               {"kernel", operands_.function->getNameAsString()},
               {"round_up", names_.fresh("round_up")},
+              {"size", names_.fresh("size")},
+              {"multiple", names_.fresh("multiple")},
+              {"word", names_.fresh("word")},
+              {"panel", names_.fresh("panel")},
+              {"offset", names_.fresh("offset")},
               {"round", helpers_.use(type.round)},
               {"take_low", type.numbers == 1 ? std::string(type.low) : helpers_.use(type.low)},
               {"take_high", type.numbers == 1 ? "" : helpers_.use(type.high)}};
     write_operand(operands_.left, true);
     write_operand(operands_.right, false);
-    const std::string kernels = filled_in(round_up_text, texts_) + split_kernel(operands_.left) +
-                                split_kernel(operands_.right);
+    const Texts names = split_names();
+    const std::string kernels = filled_in(round_up_text, texts_) +
+                                split_kernel(operands_.left, names) +
+                                split_kernel(operands_.right, names);
     const auto place = offset_before(kernel_, *operands_.function);
     insert(place ? *place : throw CannotWrite{}, kernels + "\n");
     write_entry();
@@ -204,7 +216,7 @@ private:
     texts["limit"] = operands_.depth->getNameAsString();
     texts["matrix"] = operand.matrix->getNameAsString();
     texts["split"] = names_.fresh("split_" + name);
-    texts["words"] = names_.fresh(name + "_words");
+    texts["passed"] = names_.fresh(name + "_words");
     texts["part"] = operand.part->getNameAsString();
     texts["registers"] = text(*operand.part_registers, Binding::Operand);
     texts["load_matrices"] = helpers_.use(is_left ? "ldmatrix_x4" : "ldmatrix_x2");
@@ -214,7 +226,7 @@ private:
     texts["k"] = operands_.tiles.counter->getNameAsString();
     replace(checked(span_of(kernel_, *operand.load)), filled_in(load_text, texts));
     texts["k"] = operands_.k.counted.counter->getNameAsString();
-    texts["row"] = operand.accumulator->getNameAsString() + (is_left ? "" : " / 2");
+    texts["accumulator"] = operand.accumulator->getNameAsString();
     replace(checked(span_of(kernel_, *operand.slots.counted.loop)),
             filled_in(is_left ? left_text : right_text, texts));
     removal_.replaced(checked(span_of(kernel_, *operand.load)));
@@ -277,12 +289,23 @@ private:
     return result;
   }
 
-  std::string split_kernel(const WarpOperand& operand) {
-    Texts texts = operand_texts_.at(&operand);
+  /// Names that both kernels use.
+  Texts split_names() {
+    Texts names;
+    for (const char* name : {"row", "rows", "k", "i", "part", "values", "packed", "words"}) {
+      names[name] = names_.fresh(std::string("split_") + name);
+    }
+    return names;
+  }
+
+  std::string split_kernel(const WarpOperand& operand, Texts texts) const {
+    const Texts& known = operand_texts_.at(&operand);
+    texts.insert(known.begin(), known.end());
     texts["coordinates"] = filled_in(operand.k_along_rows ? along_rows : along_columns, texts);
-    texts["element"] = texts.at("matrix") + (operand.k_along_rows ? "[row * " : "[(k + i) * ") +
-                       operand.pitch->getNameAsString() +
-                       (operand.k_along_rows ? " + k + i]" : " + row]");
+    const std::string pitch = operand.pitch->getNameAsString();
+    texts["element"] = filled_in(operand.k_along_rows ? "$matrix[$row * " + pitch + " + $k + $i]"
+                                                      : "$matrix[($k + $i) * " + pitch + " + $row]",
+                                 texts);
     texts["pack"] = filled_in(operands_.type->numbers == 1 ? pack_one : pack_pair, texts);
     for (const clang::ParmVarDecl* integer : integers(operand)) {
       texts["parameters"] += (texts["parameters"].empty() ? "" : ", ") +
@@ -373,7 +396,7 @@ private:
   }
 
   std::string words(const WarpOperand& operand) const {
-    return operand_texts_.at(&operand).at("words");
+    return operand_texts_.at(&operand).at("passed");
   }
 
   std::string split_launch(const WarpOperand& operand) const {

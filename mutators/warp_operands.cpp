@@ -66,8 +66,9 @@ const clang::VarDecl* base_of(const clang::ArraySubscriptExpr& element) {
   return outer != nullptr ? base_of(*outer) : variable_of(element.getBase());
 }
 
+/// Those of a sum, also where const variables stand for it or for parts of it.
 void add_summands(const clang::Expr& expr, std::vector<const clang::Expr*>& found) {
-  const auto* sum = dyn_cast<clang::BinaryOperator>(expr.IgnoreParenImpCasts());
+  const auto* sum = dyn_cast<clang::BinaryOperator>(&definition_of(expr));
   if (sum != nullptr && sum->getOpcode() == clang::BO_Add) {
     add_summands(*sum->getLHS(), found);
     add_summands(*sum->getRHS(), found);
@@ -87,7 +88,9 @@ public:
     const bool found = products.size() == 1 && take_type(*products.front()) &&
                        take_loops(*products.front(), stages) && take_lane() &&
                        take(result_.left, *products.front()->getArg(1)) &&
-                       take(result_.right, *products.front()->getArg(2));
+                       take(result_.right, *products.front()->getArg(2)) &&
+                       result_.left.matrix != result_.right.matrix &&
+                       result_.left.tile != result_.right.tile;
     return found ? std::optional(std::move(result_)) : std::nullopt;
   }
 
@@ -292,10 +295,10 @@ private:
     operand.pitch = index.width;
     operand.k_along_rows = std::ranges::any_of(
         index.column, [&](const clang::Expr* summand) { return depends_on(*summand, k0); });
-    std::vector<const clang::Expr*> across = index.column;
-    if (operand.k_along_rows) {
-      across.clear();
-      add_summands(*index.row, across);
+    std::vector<const clang::Expr*> across;
+    for (const clang::Expr* part :
+         operand.k_along_rows ? std::vector<const clang::Expr*>{index.row} : index.column) {
+      add_summands(*part, across);
     }
     Uniformity uniformity(kernel_);
     std::ranges::copy_if(across, std::back_inserter(operand.block_across),

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "mutators/leaf_helpers.hpp"
 #include "tests/support/kernels.hpp"
 
 namespace evo::test {
@@ -157,6 +158,37 @@ TEST(Meaning, SaysNothingOfARankThatTheEntryRefuses) {
   const auto result = meaning(parse(seed("naive.cu")), {20, 8});
   EXPECT_TRUE(std::get<Meaning>(result).outputs.empty());
   EXPECT_FALSE(same_meaning(parse(seed("naive.cu")), parse(seed("naive.cu")), {{20, 8}}));
+}
+
+/// A helper for registers of two numbers, and their lower and upper one.
+std::string packing(const std::string& body) {
+  std::string helpers;
+  for (const char* helper : {"pack_bf16", "low_bf16", "high_bf16"}) {
+    helpers += leaf_helper_text(helper);
+  }
+  return file(body, helpers);
+}
+
+TEST(Meaning, FollowsRegistersThroughMemory) {
+  const std::string through = packing(R"(
+    __shared__ unsigned words[threads];
+    unsigned *kept = reinterpret_cast<unsigned *>(y);
+    if (i < n) kept[i] = pack_bf16(x[i], x[0]);
+    __syncthreads();
+    words[threadIdx.x] = i < n ? kept[i] : 0;
+    if (i < n) y[i] = 2.0f * low_bf16(words[threadIdx.x]) + high_bf16(words[threadIdx.x]);)");
+  EXPECT_EQ(failure(through), "");
+  EXPECT_TRUE(same(twice, through));
+  EXPECT_FALSE(same(twice, replaced(through, "2.0f * low_bf16", "2.0f * high_bf16")));
+}
+
+TEST(Meaning, RefusesTwoNumbersAsOneFloat) {
+  const std::string stored =
+      "if (i < n) reinterpret_cast<unsigned *>(y)[i] = pack_bf16(x[i], x[0]);";
+  EXPECT_THAT(failure(packing(stored + "if (i < n) y[i] = 2.0f * y[i];")),
+              HasSubstr("nothing wrote"));
+  EXPECT_EQ(failure(packing(stored + "if (i < n) y[i] = x[i]; if (i < n) y[i] = 2.0f * y[i];")),
+            "");
 }
 
 /// tests/tensor_core/product.cu without tensor cores.

@@ -216,15 +216,8 @@ Value Interpreter::merged(const Value& ours, const Value& others) const {
   if (const auto *a = std::get_if<Ring>(&ours), *b = std::get_if<Ring>(&others); a && b) {
     return blend(mask_, *a, *b);
   }
-  if (const auto* packed = std::get_if<Packed>(&ours)) { // of other threads' no register is known
-    Packed result = *packed;
-    const auto* kept = std::get_if<Packed>(&others);
-    for (std::size_t i = 0; i < result.parts.size(); ++i) {
-      const bool known = kept != nullptr && kept->parts.size() == result.parts.size();
-      result.parts[i] =
-          blend(mask_, result.parts[i], known ? kept->parts[i] : Ring::nothing(lanes_));
-    }
-    return result;
+  if (std::holds_alternative<Packed>(ours) || std::holds_alternative<Packed>(others)) {
+    return merged_registers(ours, others);
   }
   if (const auto *a = std::get_if<Place>(&ours), *b = std::get_if<Place>(&others);
       a && b && a->array == b->array && a->layout == b->layout) {
@@ -239,6 +232,22 @@ Value Interpreter::merged(const Value& ours, const Value& others) const {
     return result;
   }
   return Unknown{"threads disagree on what this value is"};
+}
+
+/// Where one of two values is no register, its threads have a register that is not known.
+Value Interpreter::merged_registers(const Value& ours, const Value& others) const {
+  const auto* a = std::get_if<Packed>(&ours);
+  const auto* b = std::get_if<Packed>(&others);
+  const auto part = [&](const Packed* packed, std::size_t i) {
+    return packed != nullptr && i < packed->parts.size() ? packed->parts[i] : Ring::nothing(lanes_);
+  };
+  const std::size_t parts =
+      std::max(a == nullptr ? 0 : a->parts.size(), b == nullptr ? 0 : b->parts.size());
+  Packed result;
+  for (std::size_t i = 0; i < parts; ++i) {
+    result.parts.push_back(blend(mask_, part(a, i), part(b, i)));
+  }
+  return result;
 }
 
 const Ring& Interpreter::ring(const Value& value, const clang::Stmt& where) const {

@@ -159,6 +159,7 @@ private:
   const Place& place(const Value& value, const clang::Stmt& where) const;
   Mask truth(const Value& value, const clang::Stmt& where) const;
   Value merged(const Value& ours, const Value& others) const;
+  Value merged_registers(const Value& ours, const Value& others) const;
   const Ring& ring(const Value& value, const clang::Stmt& where) const;
   /// What the elements of an array are: its scalars or structs; where floats are followed, the
   /// scalars of its vectors (float4).

@@ -1,0 +1,145 @@
+// What split_operands accepts and refuses, what it leaves to other rewrites, and what it computes
+// on the CPU: bit for bit what the kernel did that split its operands in registers.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "mutators/registry.hpp"
+#include "tests/support/cpu.hpp"
+#include "tests/support/kernels.hpp"
+
+namespace evo {
+namespace {
+
+using test::followed;
+using test::Trail;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+std::string golden() {
+  return test::read(test::in_repository("tests/mutators/split_operands/before.cu"));
+}
+
+const Trail split{{&split_operands(), "multiply/k split beforehand"}};
+
+Trail then(Trail first, const Trail& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+struct Change {
+  std::string name;
+  std::string from;
+  std::string to;
+};
+
+std::ostream& operator<<(std::ostream& stream, const Change& change) {
+  return stream << change.name;
+}
+
+class Refused : public testing::TestWithParam<Change> {};
+
+TEST_P(Refused, BecauseOfOneChange) {
+  const auto& [name, from, to] = GetParam();
+  EXPECT_THAT(test::labels(split_operands(), test::replaced(golden(), from, to)), IsEmpty());
+}
+
+const Change refusals[] = {
+    {"the sum begins in the middle", "int k0 = 0;", "int k0 = block_k;"},
+    {"the sum has a constant length", "k0 < d; k0", "k0 < 64; k0"},
+    {"a matrix is read elsewhere too", "= sum[i][j];", "= sum[i][j] + W[line * d + col];"},
+    {"a tile is computed", "? W[line * d + col]", "? 2.0f * W[line * d + col]"},
+    {"a tile is read elsewhere too", "= sum[i][j];", "= sum[i][j] + w[0][0];"},
+    {"two matrices are behind one another", "? X[line * d + col]", "? W[line * d + col]"},
+    {"a lane has no name", "const int lane = threadIdx.x % 32;",
+     "const int lane = threadIdx.x % 16;"},
+    {"the kernel is launched twice", "  return cudaGetLastError();",
+     "  multiply<<<dim3(blocks_n, blocks_m), threads, 0, stream>>>(X, W, Y, d);\n"
+     "  return cudaGetLastError();"},
+};
+
+INSTANTIATE_TEST_SUITE_P(SplitOperands, Refused, testing::ValuesIn(refusals));
+
+TEST(SplitOperands, IsDoneOnce) {
+  EXPECT_THAT(test::labels(split_operands(), followed(golden(), split)), IsEmpty());
+}
+
+TEST(SplitOperands, LeavesTheStrategyToTensorise) {
+  const std::string before = followed(golden(), split);
+  EXPECT_THAT(test::labels(tensorise(), before),
+              ElementsAre("multiply/k bf16x1", "multiply/k bf16x6", "multiply/k fp16x1",
+                          "multiply/k fp16x3"));
+  for (const char* label : {"multiply/k bf16x6", "multiply/k fp16x3"}) {
+    const Trail strategy{{&tensorise(), label}};
+    EXPECT_EQ(followed(golden(), then(split, strategy)), followed(golden(), then(strategy, split)));
+  }
+}
+
+// Copies of whole words need neither a guard nor a wider access.
+TEST(SplitOperands, LeavesTheCopiesToPipelines) {
+  const std::string after =
+      followed(golden(), then(split, {{&pipeline_copies(), "multiply/k0 stages 3 async"}}));
+  EXPECT_THAT(after, HasSubstr("sizeof(uint4)"));
+  EXPECT_THAT(test::labels(peel_edges(), after), Not(Contains(HasSubstr("k0 peel"))));
+}
+
+TEST(SplitOperands, ComesToTheSameBehindPadsAndWideCopies) {
+  const Trail trail{{&relayout_tile(), "multiply/w pad 4"},
+                    {&relayout_tile(), "multiply/x pad 4"},
+                    {&vectorise_access(), "multiply/w copy vector 4"}};
+  EXPECT_EQ(followed(golden(), then(trail, split)), followed(golden(), split));
+}
+
+struct Order {
+  std::string name;
+  Trail first;
+  Trail second;
+};
+
+std::ostream& operator<<(std::ostream& stream, const Order& order) {
+  return stream << order.name;
+}
+
+class InOrder : public testing::TestWithParam<Order> {};
+
+std::string laid_out_seed() {
+  return followed(canonical(test::read(test::in_repository("seeds/lora/tiled.cu"))),
+                  {{&reshape_tile(), "gemm/gemm_block_k 16"},
+                   {&remap_threads(), "gemm/lanes 8x4"},
+                   {&remap_threads(), "gemm/thread_row groups 1 in warps"},
+                   {&remap_threads(), "gemm/thread_col groups 2 in warps"}});
+}
+
+const std::pair<const Mutator*, std::string> split_gemm{&split_operands(),
+                                                        "gemm/k split beforehand"};
+
+/// Behind, at and before the end of the last of two tiles.
+TEST_P(InOrder, ComputesTheSameBits) {
+  const std::string before = followed(laid_out_seed(), GetParam().first);
+  EXPECT_EQ(test::cpu_difference_at(test::lora(), before, followed(before, GetParam().second),
+                                    {63, 128, 131}, true),
+            "");
+}
+
+const Order orders[] = {
+    {"bf16", {{&tensorise(), "gemm/k bf16x3"}}, {split_gemm}},
+    {"three parts", {{&tensorise(), "gemm/k bf16x6"}}, {split_gemm}},
+    {"fp16", {{&tensorise(), "gemm/k fp16x3"}}, {split_gemm}},
+    {"tf32", {{&tensorise(), "gemm/k tf32x3"}}, {split_gemm}},
+    {"one part", {{&tensorise(), "gemm/k tf32x1"}}, {split_gemm}},
+    {"folded, transposed and pipelined",
+     {{&fold_low_rank(), "gemm/W fold update"},
+      {&relayout_matrix(), "gemm/folded transpose"},
+      {&tensorise(), "gemm/k fp16x3"}},
+     {split_gemm,
+      {&vectorise_access(), "gemm/Y store vector 2"},
+      {&pipeline_copies(), "gemm/k0 stages 4 async"},
+      {&rasterise_blocks(), "gemm/blocks raster 4"}}},
+};
+
+INSTANTIATE_TEST_SUITE_P(SplitOperands, InOrder, testing::ValuesIn(orders));
+
+} // namespace
+} // namespace evo
