@@ -114,5 +114,11 @@ TEST(Ladder, TensorCoresComputeWhatTheSeedsDo) {
   expect_seed_values("tensor_fp16x3", "naive", {67}, h200);
 }
 
+TEST(Ladder, LongOtherStrategiesComputeWhatTheSeedsDo) {
+  const Target h200 = Target::find("sm_90").value();
+  expect_seed_values("tensor_bf16x6", "tiled", {67, 128}, h200);
+  expect_seed_values("tensor_tf32x3", "tiled", {67, 128}, h200);
+}
+
 } // namespace
 } // namespace evo::test
