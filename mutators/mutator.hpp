@@ -32,6 +32,11 @@ public:
   /// All legal rewrites in source order, with unique labels; empty where it does not apply. What
   /// cannot be proved legal is not proposed.
   virtual std::vector<Rewrite> propose(const Kernel& kernel) const = 0;
+
+  /// Where it proposes nothing: rewrites of others that would help, one on another. Each may need
+  /// preparation itself, or not apply at all, or not be enough. They are worth little alone, so
+  /// that a search which measures every step would not find them.
+  virtual std::vector<Gene> preparation(const Kernel& /*kernel*/) const { return {}; }
 };
 
 /// All mutators, in registry order.

@@ -28,6 +28,14 @@ struct Rewrite {
   bool operator==(const Rewrite&) const = default;
 };
 
+/// A rewrite by name: what trails are made of.
+struct Gene {
+  std::string mutator;
+  std::string label;
+
+  bool operator==(const Gene&) const = default;
+};
+
 /// Sorts the edits into the order that Rewrite promises.
 void sort_edits(std::vector<Edit>& edits);
 

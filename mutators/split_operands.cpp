@@ -50,6 +50,7 @@
 #include "mutators/analysis/expressions.hpp"
 #include "mutators/analysis/footprint.hpp"
 #include "mutators/analysis/meaning.hpp"
+#include "mutators/analysis/product_core.hpp"
 #include "mutators/analysis/references.hpp"
 #include "mutators/edited.hpp"
 #include "mutators/filled_in.hpp"
@@ -456,6 +457,16 @@ public:
       }
     }
     return result;
+  }
+
+  /// Two parts of bf16, which nothing overflows.
+  std::vector<Gene> preparation(const Kernel& kernel) const override {
+    for (const ThreadBlock& block : thread_blocks(kernel)) {
+      for (const ProductCore& core : product_cores(kernel, *block.function)) {
+        return {{std::string(tensorise().about().name), core.k.name + " bf16x3"}};
+      }
+    }
+    return {};
   }
 
 private:

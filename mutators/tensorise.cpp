@@ -196,6 +196,32 @@ public:
                 ThreadExchange& exchange)
       : kernel_(kernel), block_(block), cores_(std::move(cores)), exchange_(exchange) {}
 
+  /// What gives threads the accumulators of mma.sync, in tiles deep enough for every type.
+  std::vector<Gene> preparation() const {
+    const ProductCore& core = cores_.front();
+    const Accumulators accumulators(kernel_, block_, core);
+    const clang::VarDecl* row = accumulators.placing(core.left);
+    const clang::VarDecl* column = accumulators.placing(core.right);
+    if (row == nullptr || column == nullptr) {
+      return {};
+    }
+    const std::string function = block_.function->getNameAsString() + "/";
+    const auto groups = [&](const clang::VarDecl& place, const char* size) {
+      return Gene{std::string(remap_threads().about().name),
+                  function + place.getNameAsString() + " groups " + size + " in warps"};
+    };
+    std::vector<Gene> result;
+    const clang::VarDecl* depth = variable_of(core.k.counted.limit);
+    if (depth != nullptr && *trip_count(kernel_, core.k.counted) % deepest() != 0) {
+      result.push_back({std::string(reshape_tile().about().name),
+                        function + depth->getNameAsString() + " " + std::to_string(deepest())});
+    }
+    result.push_back({std::string(remap_threads().about().name), function + "lanes 8x4"});
+    result.push_back(groups(*row, "1"));
+    result.push_back(groups(*column, "2"));
+    return result;
+  }
+
   std::vector<Rewrite> rewrites() {
     std::vector<Rewrite> result;
     if (!are_in_place()) {
@@ -216,6 +242,10 @@ public:
   }
 
 private:
+  static std::int64_t deepest() {
+    return std::ranges::max_element(tensor_types(), {}, &TensorType::depth)->depth;
+  }
+
   /// Under all values that the tile's constants may have next, and that leave the file valid.
   bool are_in_place() {
     const clang::VarDecl* column =
@@ -421,6 +451,19 @@ public:
       std::ranges::move(others, std::back_inserter(result));
     }
     return result;
+  }
+
+  std::vector<Gene> preparation(const Kernel& kernel) const override {
+    ThreadExchange exchange(kernel);
+    for (const ThreadBlock& block : thread_blocks(kernel)) {
+      for (auto& cores : by_accumulators(product_cores(kernel, *block.function))) {
+        auto genes = Tensorisation(kernel, block, std::move(cores), exchange).preparation();
+        if (has_tensor_cores(kernel.target()) && !genes.empty()) {
+          return genes;
+        }
+      }
+    }
+    return {};
   }
 
 private:

@@ -13,6 +13,12 @@ ProposalCache::Proposals Dialect::proposals(const Genome& genome, const Mutator&
   });
 }
 
+std::vector<Gene> Dialect::preparation(const Genome& genome, const Mutator& mutator) const {
+  const auto parsed = Kernel::parse(genome.source, target);
+  const auto* kernel = std::get_if<Kernel>(&parsed);
+  return kernel != nullptr ? mutator.preparation(*kernel) : std::vector<Gene>{};
+}
+
 Genome seed_genome(std::string name, std::string_view source) {
   std::string text = canonical(source);
   return {.id = digest(text), .seed = std::move(name), .trail = {}, .source = std::move(text)};

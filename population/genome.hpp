@@ -14,13 +14,6 @@
 
 namespace evo {
 
-struct Gene {
-  std::string mutator;
-  std::string label;
-
-  bool operator==(const Gene&) const = default;
-};
-
 /// Replaying `trail` on the seed gives `source` byte for byte; `id` is the digest of `source`,
 /// which is canonical. `keeps_order` while all of the trail does (see About).
 struct Genome {
@@ -42,6 +35,8 @@ struct Dialect {
 
   /// What `mutator` proposes for the genome's source; nothing when that does not parse.
   ProposalCache::Proposals proposals(const Genome& genome, const Mutator& mutator) const;
+  /// What it asks for first where it proposes nothing.
+  std::vector<Gene> preparation(const Genome& genome, const Mutator& mutator) const;
 };
 
 /// A seed as it stands: its canonical source and an empty trail.

@@ -35,6 +35,20 @@ Proposal attempt(const Nursery& nursery, const Dialect& dialect, Random& random)
 
 } // namespace
 
+Genome prepared(Genome genome, const Mutator& mutator, const Dialect& dialect) {
+  for (const Gene& gene : dialect.preparation(genome, mutator)) {
+    const Mutator* other = find_mutator(gene.mutator, dialect.mutators);
+    std::optional<Genome> next = append(genome, gene, dialect);
+    if (!next && other != nullptr) {
+      next = append(prepared(genome, *other, dialect), gene, dialect);
+    }
+    if (next) {
+      genome = std::move(*next);
+    }
+  }
+  return genome;
+}
+
 /// Asking mutators in random order, up to the first that applies, chooses uniformly among those
 /// that do, and asks few of them.
 Genome mutate(const Genome& parent, const Dialect& dialect, Random& random) {
@@ -43,8 +57,13 @@ Genome mutate(const Genome& parent, const Dialect& dialect, Random& random) {
     const auto next = untried.begin() + static_cast<std::ptrdiff_t>(pick(random, untried.size()));
     const Mutator& mutator = **next;
     untried.erase(next);
-    if (const auto proposals = dialect.proposals(parent, mutator); !proposals->empty()) {
-      return child(parent, mutator, (*proposals)[pick(random, proposals->size())]);
+    auto proposals = dialect.proposals(parent, mutator);
+    const Genome ready = proposals->empty() ? prepared(parent, mutator, dialect) : parent;
+    if (ready.id != parent.id) {
+      proposals = dialect.proposals(ready, mutator);
+    }
+    if (!proposals->empty()) {
+      return child(ready, mutator, (*proposals)[pick(random, proposals->size())]);
     }
   }
   return parent;

@@ -20,8 +20,11 @@ struct Proposal {
   std::string fault; // not empty: a mutator broke its promise, and this says how
 };
 
-/// `parent` after one rewrite: a mutator chosen uniformly among those with proposals, then one of
-/// its proposals. The parent itself when nothing applies.
+/// `genome` after what a mutator asks for first, as far as that applies, each prepared likewise.
+Genome prepared(Genome genome, const Mutator& mutator, const Dialect& dialect);
+
+/// `parent` after one rewrite: a mutator chosen uniformly among those with proposals, if need be
+/// after their preparation, then one of its proposals. The parent itself when nothing applies.
 Genome mutate(const Genome& parent, const Dialect& dialect, Random& random);
 
 /// Both trails' common prefix, then a beginning of the rest of `a`, then an end of the rest of `b`,

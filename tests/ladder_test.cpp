@@ -8,7 +8,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "mutators/registry.hpp"
 #include "population/trail_file.hpp"
+#include "population/variation.hpp"
 #include "tests/support/cpu.hpp"
 #include "tests/support/kernels.hpp"
 #include "tests/support/trails.hpp"
@@ -112,6 +114,15 @@ TEST(Ladder, TensorCoresComputeWhatTheSeedsDo) {
   expect_seed_values("tensor_fp16x3", "tiled", {256}, h200);
   expect_seed_values("tensor_bf16x3", "tiled", {67}, h200);
   expect_seed_values("tensor_fp16x3", "naive", {67}, h200);
+}
+
+// No step on the way there makes a kernel faster by itself.
+TEST(Ladder, TensorCoresAreOneMutationFromTheSeed) {
+  const Dialect dialect{mutators(), Target::find("sm_90").value()};
+  const Genome seed = lora_seed("tiled");
+  EXPECT_THAT(*dialect.proposals(seed, split_operands()), testing::IsEmpty());
+  const Genome ready = prepared(seed, split_operands(), dialect);
+  EXPECT_THAT(*dialect.proposals(ready, split_operands()), testing::SizeIs(1));
 }
 
 TEST(Ladder, LongOtherStrategiesComputeWhatTheSeedsDo) {

@@ -95,6 +95,56 @@ TEST(Mutate, GivesTheParentWhenNothingApplies) {
   EXPECT_EQ(mutate(parent, fake::dialect(), random).id, parent.id);
 }
 
+/// Offers "done" once a constant has a value, and asks for rewrites of others before.
+class Late : public Mutator {
+public:
+  Late(std::string_view name, std::string when, std::vector<Gene> preparation)
+      : about_{name, "is late", "a = 1", "a = 2"}, when_(std::move(when)),
+        preparation_(std::move(preparation)) {}
+
+  const About& about() const override { return about_; }
+  std::vector<Rewrite> propose(const Kernel& kernel) const override {
+    const bool ready = kernel.source().find(when_) != std::string::npos;
+    return ready ? std::vector<Rewrite>{{"done", {{0, 0, "constexpr int done = 1;\n"}}}}
+                 : std::vector<Rewrite>{};
+  }
+  std::vector<Gene> preparation(const Kernel& /*kernel*/) const override { return preparation_; }
+
+private:
+  About about_;
+  std::string when_;
+  std::vector<Gene> preparation_;
+};
+
+TEST(Mutate, PreparesWhatDoesNotApplyYet) {
+  const Genome parent = seed_genome("ab.cu", fake::source(1, 1));
+  const Late late("late", "int a = 3;", {{"more_a", "a 2"}, {"less_a", "a 9"}, {"more_a", "a 3"}});
+  const Late later("later", "int done = 1;", {{"late", "done"}});
+  Dialect dialect = fake::dialect();
+  dialect.mutators.insert(dialect.mutators.end(), {&late, &later});
+  EXPECT_THAT(prepared(parent, late, dialect).trail,
+              ElementsAre(Gene{"more_a", "a 2"}, Gene{"more_a", "a 3"}));
+  EXPECT_THAT(prepared(parent, later, dialect).trail,
+              ElementsAre(Gene{"more_a", "a 2"}, Gene{"more_a", "a 3"}, Gene{"late", "done"}));
+  std::map<std::string, std::size_t> genes;
+  for (int slot = 0; slot < 50; ++slot) {
+    Random random = random_for(1, 1, slot);
+    const Genome child = mutate(parent, dialect, random);
+    EXPECT_EQ(child, std::get<Genome>(replay(parent, child.trail, dialect)));
+    genes[child.trail.back().mutator] = child.trail.size();
+  }
+  EXPECT_EQ(genes["late"], 3U);
+  EXPECT_EQ(genes["later"], 4U);
+  EXPECT_EQ(genes["more_a"], 1U);
+}
+
+TEST(Mutate, LeavesAPreparationThatIsOfNoUse) {
+  const Genome parent = seed_genome("ab.cu", fake::source(1, 1));
+  const Late never("never", "int a = 9;", {{"more_a", "a 2"}});
+  Random random = random_for(1, 1, 1);
+  EXPECT_EQ(mutate(parent, {{&never}, fake::dialect().target}, random).id, parent.id);
+}
+
 std::vector<std::size_t> lengths_of_a_walk(const Dialect& dialect, int steps, std::size_t last) {
   std::vector<std::size_t> lengths;
   Random random = random_for(1, 1, 1);
