@@ -39,6 +39,18 @@ void check(const Options& options) {
   }
 }
 
+std::vector<const Mutator*> mutators_of(const Options& options) {
+  std::vector<const Mutator*> result = mutators();
+  for (const std::string& name : options.without) {
+    if (std::erase(result, find_mutator(name)) == 0) {
+      throw InputError(fmt::format(
+          "there is no mutator {} to do without, or it is named twice; evo mutators lists them",
+          name));
+    }
+  }
+  return result;
+}
+
 Problem load_problem(const Options& options) {
   const bool folder = std::filesystem::is_directory(options.problem);
   Problem problem = Problem::load(folder ? options.problem / "problem.toml" : options.problem);

@@ -26,13 +26,17 @@ struct Options {
   std::filesystem::path incumbent;          // empty: none
   std::filesystem::path out;                // empty: the problem's output_file, here
   std::filesystem::path population = "population";
-  std::vector<int> sizes;       // empty: the problem's
-  Level level = Level::Default; // of the cases that contenders must pass
-  bool sanitizer = true;        // elites pass compute-sanitizer where it exists
+  std::vector<int> sizes;           // empty: the problem's
+  Level level = Level::Default;     // of the cases that contenders must pass
+  bool sanitizer = true;            // elites pass compute-sanitizer where it exists
+  std::vector<std::string> without; // mutators that a search leaves out
 };
 
 /// InputError for the first contradiction, one sentence.
 void check(const Options& options);
+
+/// Those that a search may use. InputError for a name that none has.
+std::vector<const Mutator*> mutators_of(const Options& options);
 
 /// The problem with the sizes and seeds that the options give. InputError as Problem::load.
 Problem load_problem(const Options& options);

@@ -90,6 +90,7 @@ nlohmann::json run_json(const Options& options, const Problem& problem, const fs
                       {"pop", options.search.population},
                       {"seed", options.search.seed},
                       {"jobs", options.search.jobs},
+                      {"without", options.without},
                       {"time_budget_s", nullptr},
                       {"problem", fs::absolute(options.problem).string()},
                       {"seeds", seeds},
@@ -125,6 +126,7 @@ ProgressSettings progress_settings(const Options& options) {
 int run_command(const Options& options) {
   const Problem problem = load_problem(options);
   const std::vector<Genome> seeds = load_seeds(problem, target_of(options));
+  const std::vector<const Mutator*> chosen = mutators_of(options);
   const fs::path out = options.out.empty() ? fs::path(problem.output_file) : options.out;
   std::optional<Genome> incumbent;
   if (!options.incumbent.empty()) {
@@ -155,8 +157,8 @@ int run_command(const Options& options) {
   }
   Progress progress(progress_settings(options), stdout);
   Recorder recorder(std::move(exporter), snapshot, progress);
-  Search search(options.search, seeds, {mutators(), backend.info.target}, *backend.evaluator,
-                recorder, interruption->token());
+  Search search(options.search, seeds, {chosen, backend.info.target}, *backend.evaluator, recorder,
+                interruption->token());
   search.run(incumbent);
 
   if (const std::string reason = interruption->reason(); !reason.empty()) {

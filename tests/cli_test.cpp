@@ -52,6 +52,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{{"--time-budget", "-5"}, "--time-budget must be more than 0 seconds"},
         Refusal{{"--backend", "opencl"}, "choose auto, cuda or model"},
         Refusal{{"--level", "hard"}, "there is no level hard; choose harness, default or strict"},
+        Refusal{{"--without", "luck"}, "there is no mutator luck to do without"},
         Refusal{{"--backend", "model", "--device", "0"}, "--backend model uses none"},
         Refusal{{"--device", "-1"}, "--device must not be negative"},
         Refusal{{"--target", "sm_11"}, "evo does not know the target sm_11; choose one of sm_70"},
