@@ -28,6 +28,7 @@ const std::vector<const Mutator*>& mutators() {
       &extend_reduction(),
       &split_tail(),
       &stage_epilogue(),
+      &persist_blocks(),
       // end of mutators
       // clang-format on
   };

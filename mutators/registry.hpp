@@ -26,6 +26,7 @@ const Mutator& cache_hints();
 const Mutator& extend_reduction();
 const Mutator& split_tail();
 const Mutator& stage_epilogue();
+const Mutator& persist_blocks();
 // end of mutators
 
 } // namespace evo

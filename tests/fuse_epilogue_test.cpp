@@ -33,7 +33,8 @@ TEST(FuseEpilogue, AppliesAfterEveryOtherRewriteOfTheSeedsButAWideOrStagedStore)
       for (const std::string& label :
            leaves_no_update(*mutator) ? std::vector<std::string>{} : proposals.labels()) {
         const bool other_store = label.find("store vector") != std::string::npos ||
-                                 mutator->about().name == "stage_epilogue";
+                                 mutator->about().name == "stage_epilogue" ||
+                                 mutator->about().name == "persist_blocks";
         EXPECT_EQ(labels(fuse_epilogue(), proposals.apply(label)),
                   other_store ? std::vector<std::string>{} : fusions)
             << name << ": " << label;

@@ -274,7 +274,9 @@ std::optional<DirectEpilogue> direct_epilogue(const Kernel& kernel, const Stages
     if (epilogue && found) {
       return std::nullopt;
     }
-    found = epilogue ? std::move(epilogue) : std::move(found);
+    if (epilogue) {
+      found = std::move(epilogue);
+    }
   }
   if (found) {
     found->accumulators = stages.accumulators;

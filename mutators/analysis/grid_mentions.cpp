@@ -25,7 +25,10 @@ public:
         found.block = variable;
         ++found.block_uses;
       }
-      found.grid = found.grid || variable->getName() == "gridDim";
+      if (variable->getName() == "gridDim") {
+        found.grid = variable;
+        ++found.grid_uses;
+      }
     }
     return true;
   }
@@ -33,6 +36,9 @@ public:
     const auto* base = dyn_cast<clang::DeclRefExpr>(member->getBase()->IgnoreParenImpCasts());
     if (base != nullptr && base->getDecl()->getName() == "blockIdx") {
       found.components.push_back(member);
+    }
+    if (base != nullptr && base->getDecl()->getName() == "gridDim") {
+      found.grid_components.push_back(member);
     }
     return true;
   }
@@ -60,8 +66,8 @@ GridMentions grid_mentions(const clang::FunctionDecl& function) {
   return std::move(visitor.found);
 }
 
-bool only_kernels_ask(const Kernel& kernel, const clang::VarDecl& block) {
-  const auto uses = references(kernel, block);
+bool only_kernels_ask(const Kernel& kernel, const clang::VarDecl& builtin) {
+  const auto uses = references(kernel, builtin);
   const auto launches = find_launches(kernel);
   return uses && std::ranges::all_of(*uses, [&](const Span& use) {
            return std::ranges::any_of(launches, [&](const Launch& launch) {

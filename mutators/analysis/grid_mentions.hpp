@@ -20,8 +20,10 @@ namespace evo {
 struct GridMentions {
   const clang::VarDecl* block = nullptr; // blockIdx; nullptr: never
   std::size_t block_uses = 0;
-  bool grid = false;                                // gridDim
-  std::vector<const clang::MemberExpr*> components; // blockIdx.x and so on, in source order
+  const clang::VarDecl* grid = nullptr; // gridDim; nullptr: never
+  std::size_t grid_uses = 0;
+  std::vector<const clang::MemberExpr*> components;      // blockIdx.x and so on, in source order
+  std::vector<const clang::MemberExpr*> grid_components; // gridDim.x and so on
 
   bool only_by_component() const { return block_uses == components.size(); }
 };
@@ -29,8 +31,8 @@ struct GridMentions {
 /// What the function's own body mentions.
 GridMentions grid_mentions(const clang::FunctionDecl& function);
 
-/// Whether no function but the launched kernels asks for blockIdx.
-bool only_kernels_ask(const Kernel& kernel, const clang::VarDecl& block);
+/// Whether no function but the launched kernels asks for blockIdx, or for gridDim.
+bool only_kernels_ask(const Kernel& kernel, const clang::VarDecl& builtin);
 
 /// Where the function's first statement that asks for blockIdx begins.
 std::optional<unsigned> begin_of_first_use(const Kernel& kernel,
