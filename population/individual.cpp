@@ -62,6 +62,7 @@ void to_json(nlohmann::json& json, const Individual& individual) {
           {"generation", individual.generation},
           {"slot", individual.slot},
           {"parents", individual.parents},
+          {"mutator", individual.mutator},
           {"dropped", to_strings(individual.dropped)},
           {"built", individual.built},
           {"kernels", individual.kernels},
@@ -79,6 +80,7 @@ void from_json(const nlohmann::json& json, Individual& individual) {
   json.at("generation").get_to(individual.generation);
   json.at("slot").get_to(individual.slot);
   json.at("parents").get_to(individual.parents);
+  json.at("mutator").get_to(individual.mutator);
   individual.dropped = genes(json.at("dropped"));
   json.at("built").get_to(individual.built);
   json.at("kernels").get_to(individual.kernels);

@@ -26,7 +26,8 @@ struct Individual {
   int generation = 0;
   int slot = 0;                                   // unique in its generation
   std::vector<std::string> parents;               // ids; none for a seed
-  std::vector<Gene> dropped;                      // genes of a crossover that no longer applied
+  std::string mutator;                            // of its last new gene; empty for no new one
+  std::vector<Gene> dropped;                      // genes that no longer applied
   std::map<std::string, KernelResources> kernels; // once built, by kernel name
   bool built = false;
   std::string duplicate_of; // id of the first of the same source or binary; empty: none

@@ -236,6 +236,7 @@ void Pipeline::Graph::propose(const Message& message) {
   Individual& individual = candidate.individual;
   individual.genome = std::move(proposal.genome);
   individual.parents = std::move(proposal.parents);
+  individual.mutator = std::move(proposal.mutator);
   individual.dropped = std::move(proposal.dropped);
   individual.timing.propose_s = seconds_since(start);
   if (!proposal.fault.empty()) {

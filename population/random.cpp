@@ -1,6 +1,7 @@
 #include "population/random.hpp"
 
 #include <boost/random/bernoulli_distribution.hpp>
+#include <boost/random/discrete_distribution.hpp>
 #include <boost/random/uniform_int_distribution.hpp>
 
 #include "fitness/mix.hpp"
@@ -14,6 +15,10 @@ Random random_for(std::uint64_t run_seed, int generation, int slot) {
 
 std::size_t pick(Random& random, std::size_t count) {
   return boost::random::uniform_int_distribution<std::size_t>(0, count - 1)(random);
+}
+
+std::size_t pick_weighted(Random& random, const std::vector<double>& weights) {
+  return boost::random::discrete_distribution<std::size_t, double>(weights)(random);
 }
 
 bool chance(Random& random, double probability) {

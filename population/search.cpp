@@ -1,6 +1,7 @@
 #include "population/search.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <memory>
 #include <utility>
@@ -75,7 +76,7 @@ void Search::run(const std::optional<Genome>& incumbent) {
 bool Search::plant(Pipeline& pipeline, const std::optional<Genome>& incumbent) {
   std::vector<Pipeline::Propose> proposals;
   const auto as_it_stands = [](const Genome& genome) {
-    return [genome] { return Proposal{genome, {}, {}, {}}; };
+    return [genome] { return Proposal{genome, {}, {}, {}, {}}; };
   };
   std::ranges::transform(seeds_, std::back_inserter(proposals), as_it_stands);
   if (incumbent) {
@@ -103,8 +104,8 @@ bool Search::plant(Pipeline& pipeline, const std::optional<Genome>& incumbent) {
 }
 
 void Search::breed(Pipeline& pipeline, int generation, std::size_t island) {
-  const auto nursery =
-      std::make_shared<const Nursery>(Nursery{islands_[island].members, seeds_, archive_.ids()});
+  const auto nursery = std::make_shared<const Nursery>(
+      Nursery{islands_[island].members, seeds_, archive_.ids(), credit_});
   const int first = islands_[island].first_slot;
   std::vector<Pipeline::Propose> proposals;
   for (int slot = first; slot < first + islands_[island].size; ++slot) {
@@ -123,10 +124,26 @@ void Search::take_migrant(std::size_t island) {
 }
 
 void Search::record(const std::vector<Individual>& individuals) {
+  std::vector<Credit::Earning> earnings;
   for (const Individual& individual : individuals) {
+    if (!individual.mutator.empty()) {
+      earnings.push_back({individual.mutator, gain_of(individual)});
+    }
     archive_.add(individual);
     lineage_.add(individual);
   }
+  credit_.add(earnings);
+}
+
+/// The logarithm of how much faster a child is than its fittest parent; 0 where it is not.
+double Search::gain_of(const Individual& child) const {
+  double best = 0;
+  for (const std::string& parent : child.parents) {
+    const Individual* known = archive_.find(parent);
+    best = std::max(best, known == nullptr ? 0 : known->fitness.speedup);
+  }
+  const bool gains = child.viable() && best > 0 && child.fitness.speedup > best;
+  return gains ? std::log(child.fitness.speedup / best) : 0;
 }
 
 } // namespace evo

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "population/archive.hpp"
+#include "population/credit.hpp"
 #include "population/evaluator.hpp"
 #include "population/individual.hpp"
 #include "population/lineage.hpp"
@@ -69,6 +70,7 @@ private:
   void breed(Pipeline& pipeline, int generation, std::size_t island);
   void take_migrant(std::size_t island);
   void record(const std::vector<Individual>& individuals);
+  double gain_of(const Individual& child) const;
 
   SearchSettings settings_;
   std::vector<Genome> seeds_;
@@ -78,6 +80,7 @@ private:
   std::stop_token stop_;
   Archive archive_;
   Lineage lineage_;
+  Credit credit_;
   std::array<Island, 2> islands_;
 };
 

@@ -166,7 +166,7 @@ std::vector<Trial> bred_trials(const std::vector<Genome>& seeds, const Dialect& 
                                std::size_t count) {
   std::vector<Nursery> families;
   std::ranges::transform(seeds, std::back_inserter(families), [](const Genome& seed) {
-    return Nursery{.members = {known_good(seed)}, .seeds = {seed}, .seen = {seed.id}};
+    return Nursery{.members = {known_good(seed)}, .seeds = {seed}, .seen = {seed.id}, .credit = {}};
   });
   std::vector<Trial> trials;
   const int slots = static_cast<int>(count) * slots_per_child;

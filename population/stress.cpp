@@ -97,8 +97,9 @@ public:
 std::vector<Pipeline::Propose> proposals(const std::vector<Genome>& genomes) {
   std::vector<Pipeline::Propose> all;
   for (const Genome& genome : genomes) {
-    all.push_back(
-        [genome] { return Proposal{.genome = genome, .parents = {}, .dropped = {}, .fault = {}}; });
+    all.push_back([genome] {
+      return Proposal{.genome = genome, .parents = {}, .mutator = {}, .dropped = {}, .fault = {}};
+    });
   }
   return all;
 }

@@ -159,9 +159,11 @@ TEST(Search, AnIncumbentThatFailsIsOnlyRecorded) {
 }
 
 TEST(Search, AStopMidwayEndsWithWhatWasJudged) {
+  SearchSettings longer = settings();
+  longer.generations = 20;
   fake::World whole;
   Listener ignored;
-  Search(settings(), {seed}, fake::dialect(), whole, ignored, {}).run();
+  Search(longer, {seed}, fake::dialect(), whole, ignored, {}).run();
 
   fake::World world;
   std::stop_source stop;
@@ -171,7 +173,7 @@ TEST(Search, AStopMidwayEndsWithWhatWasJudged) {
     }
   };
   Listener listener;
-  Search search(settings(), {seed}, fake::dialect(), world, listener, stop.get_token());
+  Search search(longer, {seed}, fake::dialect(), world, listener, stop.get_token());
   search.run();
   EXPECT_EQ(world.judgements, 5); // how many generations have begun, duplicates decide
   EXPECT_LT(world.judgements, whole.judgements);
