@@ -24,6 +24,7 @@ const std::vector<const Mutator*>& mutators() {
       &rasterise_blocks(),
       &tensorise(),
       &split_operands(),
+      &promote_sums(),
       &cache_hints(),
       &extend_reduction(),
       &split_tail(),

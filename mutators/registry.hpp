@@ -27,6 +27,7 @@ const Mutator& extend_reduction();
 const Mutator& split_tail();
 const Mutator& stage_epilogue();
 const Mutator& persist_blocks();
+const Mutator& promote_sums();
 // end of mutators
 
 } // namespace evo

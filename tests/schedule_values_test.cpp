@@ -53,6 +53,17 @@ const Order orders[] = {
 
 INSTANTIATE_TEST_SUITE_P(ScheduleValues, InOrder, testing::ValuesIn(orders));
 
+TEST(ScheduleValues, APromotedReductionAddsTheSame) {
+  const std::string seed = canonical(test::read(test::in_repository("seeds/lora/tiled.cu")));
+  const Trail trail{{&vectorise_access(), "gemm/x copy vector 4"},
+                    {&pipeline_copies(), "gemm/k0 stages 3 async x"},
+                    {&promote_sums(), "gemm/k0 promote every 64"},
+                    {&unroll_loop(), "gemm/k unroll full"}};
+  EXPECT_EQ(test::cpu_difference_at(test::lora(), seed, test::followed(seed, trail), {63, 64, 131},
+                                    false),
+            "");
+}
+
 TEST(ScheduleValues, AnExtendedReductionAddsTheSame) {
   const std::string seed = canonical(test::read(test::in_repository("seeds/lora/tiled.cu")));
   const Trail trail{{&fuse_epilogue(), "gemm/epilogue fuse update"},

@@ -135,5 +135,37 @@ TEST(TensoriseValues, ShowsADroppedProduct) {
   EXPECT_THAT(errors.measured, Gt(10 * errors.derived));
 }
 
+/// Root mean square error of positive sums over k = 224 on tensor cores that truncate.
+double truncated_error(const std::string& source) {
+  constexpr int depth = 224;
+  std::vector<float> w(std::size_t{depth} * depth);
+  std::vector<float> x(w.size());
+  std::mt19937 random(3);
+  for (std::size_t i = 0; i < w.size(); ++i) {
+    w[i] = static_cast<float>(random()) * 0x1p-32f;
+    x[i] = static_cast<float>(random()) * 0x1p-32f;
+  }
+  cpu::Executor executor(test::cpu_library(source), "product");
+  cpu::Tensor y{"Y", std::vector<float>(w.size())};
+  executor.run({{"W", w}, {"X", x}}, y, {depth}, {.accumulation = cpu::Accumulation::Hopper});
+  double squares = 0;
+  for (int row = 0; row < 32; ++row) {
+    for (int column = 0; column < 32; ++column) {
+      double sum = 0;
+      for (int k = 0; k < depth; ++k) {
+        sum += static_cast<double>(w[row * depth + k]) * x[k * depth + column];
+      }
+      squares += std::pow(y.values[row * depth + column] - sum, 2);
+    }
+  }
+  return std::sqrt(squares) / 32;
+}
+
+TEST(TensoriseValues, PiecesCollectLessTruncation) {
+  const std::string one = test::apply(tensorise(), before(), "multiply/k bf16x6");
+  const std::string pieces = test::apply(promote_sums(), one, "multiply/k0 promote every 64");
+  EXPECT_THAT(truncated_error(pieces), AllOf(Gt(0), Lt(truncated_error(one) / 1.5)));
+}
+
 } // namespace
 } // namespace evo
