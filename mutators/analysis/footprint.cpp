@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::int32_t nobody = -1;
 constexpr std::int32_t several = -2;
+constexpr std::int64_t touch_limit = 100'000'000; // of elements by threads: a second or so
 
 /// Who touched an element last: a thread in an epoch (the time between two barriers).
 struct Stamp {
@@ -50,6 +51,7 @@ public:
     if (array.space == Array::Space::Local) {
       return;
     }
+    touches_ += static_cast<std::int64_t>(access.active->count()) * access.width;
     const bool shared = array.space == Array::Space::Shared;
     if (segment_ != nullptr) {
       segment_->reads_only &= shared && !access.write;
@@ -99,6 +101,8 @@ public:
     }
     return true;
   }
+
+  std::int64_t touches() const { return touches_; }
 
   /// By the last block.
   std::int64_t shared_elements_written() const {
@@ -218,6 +222,7 @@ private:
   std::map<int, BufferState> buffers_;
   std::map<int, SegmentUse> segments_;
   SegmentUse* segment_ = nullptr;
+  std::int64_t touches_ = 0; // of elements by threads
   std::int32_t epoch_ = 0;
   std::int32_t block_epoch_ = 0;
   std::int32_t block_ = 0;
@@ -234,6 +239,10 @@ std::variant<Footprint, Failure> footprint(Evaluator& evaluator, const Evaluated
     observer.start_block(static_cast<std::int32_t>(launch.block.count()));
     if (const auto failure = evaluator.run(launch.block_at(index), observer)) {
       return *failure;
+    }
+    if (index == blocks.front() &&
+        observer.touches() * static_cast<std::int64_t>(blocks.size()) > touch_limit) {
+      return Failure{Failure::Kind::Unknown, "following all blocks would take long"};
     }
   }
   return Footprint{.buffers = observer.uses(),

@@ -25,10 +25,11 @@ struct Footprint {
   std::int64_t shared_elements_written = 0; // different ones, by the last block
 };
 
-/// Runs the given blocks of a launch. A Failure of kind Fault also stands for: two threads touch
-/// one shared element between two barriers and one of them writes, a thread reads a shared element
-/// that the block has not written, two threads write one element of a buffer, or one writes what
-/// another reads.
+/// Runs the given blocks of a launch; a Failure of kind Unknown also stands for blocks that all
+/// together, going by the first, would take seconds. One of kind Fault also stands for: two threads
+/// touch one shared element between two barriers and one of them writes, a thread reads a shared
+/// element that the block has not written, two threads write one element of a buffer, or one writes
+/// what another reads.
 std::variant<Footprint, Failure> footprint(Evaluator& evaluator, const EvaluatedLaunch& launch,
                                            const std::vector<Extent3>& blocks);
 
