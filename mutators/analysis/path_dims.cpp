@@ -1,6 +1,7 @@
 #include "mutators/analysis/path_dims.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <set>
 
@@ -31,12 +32,24 @@ std::vector<const clang::VarDecl*> flags_of(const clang::FunctionDecl& kernel) {
   return flags;
 }
 
-/// Whether a flag holds in a block of the first column of a launch's grid at this size.
-bool holds(const Kernel& kernel, const EntryDims& dims, const clang::VarDecl& flag,
-           std::int64_t size) {
+std::vector<const clang::VarDecl*> flags_of_all_kernels(const Kernel& kernel) {
+  std::set<const clang::FunctionDecl*> kernels;
+  for (const Launch& launch : find_launches(kernel)) {
+    kernels.insert(launch.kernel);
+  }
+  std::vector<const clang::VarDecl*> flags;
+  for (const clang::FunctionDecl* function : kernels) {
+    std::ranges::copy(flags_of(*function), std::back_inserter(flags));
+  }
+  return flags;
+}
+
+/// Whether a flag holds in a block of the first column of a launch's grid.
+bool holds(const Kernel& kernel, const std::vector<EvaluatedLaunch>& launches,
+           const clang::VarDecl& flag) {
   constexpr int enough = 4;
   Evaluator evaluator(kernel);
-  for (const EvaluatedLaunch& launch : launches_at(kernel, dims, size)) {
+  for (const EvaluatedLaunch& launch : launches) {
     const bool asked = launch.launch.kernel == flag.getDeclContext();
     for (int row = 0; asked && row < std::min(launch.grid.y, enough); ++row) {
       const auto value = evaluator.value(*flag.getInit(), launch.block_at({0, row, 0}));
@@ -49,15 +62,20 @@ bool holds(const Kernel& kernel, const EntryDims& dims, const clang::VarDecl& fl
   return false;
 }
 
-std::optional<std::int64_t> smallest_size(const Kernel& kernel, const EntryDims& dims,
-                                          const clang::VarDecl& flag) {
+/// The smallest size at which each flag holds; nullopt where one never does.
+std::optional<std::set<std::int64_t>> smallest_sizes(const Kernel& kernel, const EntryDims& dims,
+                                                     std::vector<const clang::VarDecl*> flags) {
   constexpr std::int64_t largest_tile = 512;
-  for (std::int64_t size = 1; size <= largest_tile; ++size) {
-    if (holds(kernel, dims, flag, size)) {
-      return size;
+  std::set<std::int64_t> sizes;
+  for (std::int64_t size = 1; size <= largest_tile && !flags.empty(); ++size) {
+    const auto launches = launches_at(kernel, dims, size);
+    const auto found = std::erase_if(
+        flags, [&](const clang::VarDecl* flag) { return holds(kernel, launches, *flag); });
+    if (found > 0) {
+      sizes.insert(size);
     }
   }
-  return std::nullopt;
+  return flags.empty() ? std::optional(sizes) : std::nullopt;
 }
 
 } // namespace
@@ -65,20 +83,12 @@ std::optional<std::int64_t> smallest_size(const Kernel& kernel, const EntryDims&
 std::vector<std::vector<std::int64_t>> dims_of_all_paths(const Kernel& kernel) {
   constexpr std::int64_t cheap = 64; // tiles up to this size are run as several blocks
   const auto dims = find_dims(kernel);
-  std::set<const clang::FunctionDecl*> kernels;
-  for (const Launch& launch : find_launches(kernel)) {
-    kernels.insert(launch.kernel);
+  const auto found =
+      dims ? smallest_sizes(kernel, *dims, flags_of_all_kernels(kernel)) : std::nullopt;
+  if (!found) {
+    return {};
   }
-  std::set<std::int64_t> sizes;
-  for (const clang::FunctionDecl* function : kernels) {
-    for (const clang::VarDecl* flag : flags_of(*function)) {
-      const auto size = dims ? smallest_size(kernel, *dims, *flag) : std::nullopt;
-      if (!size) {
-        return {};
-      }
-      sizes.insert(*size);
-    }
-  }
+  const std::set<std::int64_t>& sizes = *found;
   auto result = sizes.empty() || *sizes.rbegin() <= cheap ? telling_dims(kernel)
                                                           : telling_dims_of_a_block(kernel);
   for (const std::int64_t size : sizes) {
