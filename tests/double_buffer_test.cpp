@@ -9,19 +9,11 @@
 namespace evo {
 namespace {
 
+using test::Change;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
 constexpr const char* label = "gemm/k0 double buffer";
-
-struct Change {
-  std::string name;
-  std::vector<std::pair<std::string, std::string>> replacements;
-};
-
-std::ostream& operator<<(std::ostream& stream, const Change& change) {
-  return stream << change.name;
-}
 
 std::string seed() {
   return test::read(test::in_repository("seeds/lora/tiled.cu"));
@@ -38,11 +30,7 @@ constexpr const char* x_stride = "i += gemm_threads) {\n      const int k = i / 
 constexpr const char* x_store = "tiles.x[k][col] =";
 
 std::string changed(const Change& change) {
-  std::string source = seed();
-  for (const auto& [from, to] : change.replacements) {
-    source = test::replaced(std::move(source), from, to);
-  }
-  return source;
+  return test::changed(seed(), change);
 }
 
 class Refused : public testing::TestWithParam<Change> {};

@@ -10,16 +10,8 @@ namespace evo {
 namespace {
 
 using test::followed;
+using test::Order;
 using test::Trail;
-
-struct Order {
-  std::string name;
-  Trail trail;
-};
-
-std::ostream& operator<<(std::ostream& stream, const Order& order) {
-  return stream << order.name;
-}
 
 class InOrder : public testing::TestWithParam<Order> {};
 

@@ -10,6 +10,7 @@
 namespace evo {
 namespace {
 
+using test::Change;
 using test::Trail;
 using testing::Contains;
 using testing::ElementsAre;
@@ -20,25 +21,12 @@ using testing::Not;
 constexpr const char* label = "gemm/k0 stages 3 async";
 constexpr const char* only_x = "gemm/k0 stages 3 async x"; // w through registers
 
-struct Change {
-  std::string name;
-  std::vector<std::pair<std::string, std::string>> replacements;
-};
-
-std::ostream& operator<<(std::ostream& stream, const Change& change) {
-  return stream << change.name;
-}
-
 std::string seed() {
   return canonical(test::read(test::in_repository("seeds/lora/tiled.cu")));
 }
 
 std::string changed(const Change& change) {
-  std::string source = seed();
-  for (const auto& [from, to] : change.replacements) {
-    source = test::replaced(std::move(source), from, to);
-  }
-  return source;
+  return test::changed(seed(), change);
 }
 
 std::string followed(const Trail& trail) {

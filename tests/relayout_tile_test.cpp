@@ -9,32 +9,16 @@
 namespace evo {
 namespace {
 
+using test::Change;
 using testing::Contains;
 using testing::Not;
-
-struct Change {
-  std::string name;
-  std::vector<std::pair<std::string, std::string>> replacements;
-};
-
-std::ostream& operator<<(std::ostream& stream, const Change& change) {
-  return stream << change.name;
-}
 
 std::string seed() {
   return canonical(test::read(test::in_repository("seeds/lora/tiled.cu")));
 }
 
 std::string changed(const Change& change) {
-  std::string source = seed();
-  for (const auto& [from, to] : change.replacements) {
-    const std::size_t at = source.find(from);
-    if (at == std::string::npos) {
-      throw std::runtime_error("the seed has no '" + from + "'");
-    }
-    source.replace(at, from.size(), to);
-  }
-  return source;
+  return test::changed(seed(), change);
 }
 
 std::string with(const char* text, const std::string& more) {

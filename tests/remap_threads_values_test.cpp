@@ -9,19 +9,11 @@
 namespace evo {
 namespace {
 
+using test::Order;
 using test::Trail;
 
 std::string seed() {
   return canonical(test::read(test::in_repository("seeds/lora/tiled.cu")));
-}
-
-struct Order {
-  std::string name;
-  Trail trail;
-};
-
-std::ostream& operator<<(std::ostream& stream, const Order& order) {
-  return stream << order.name;
 }
 
 class InOrder : public testing::TestWithParam<Order> {};

@@ -10,6 +10,8 @@
 namespace evo {
 namespace {
 
+using test::Change;
+using test::Order;
 using test::Trail;
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -23,23 +25,11 @@ TEST(SplitTail, OffersOneAndTwoBlocksPerMultiprocessor) {
               ElementsAre("gemm/k0 split tail 82", "gemm/k0 split tail 164"));
 }
 
-struct Change {
-  std::string name;
-  std::vector<std::pair<std::string, std::string>> replacements;
-};
-
-std::ostream& operator<<(std::ostream& stream, const Change& change) {
-  return stream << change.name;
-}
-
 class Refused : public testing::TestWithParam<Change> {};
 
 TEST_P(Refused, BecauseOfOneChange) {
-  std::string source = test::read(test::in_repository("tests/mutators/split_tail/before.cu"));
-  for (const auto& [from, to] : GetParam().replacements) {
-    source = test::replaced(std::move(source), from, to);
-  }
-  EXPECT_THAT(test::labels(split_tail(), source), IsEmpty());
+  const std::string source = test::read(test::in_repository("tests/mutators/split_tail/before.cu"));
+  EXPECT_THAT(test::labels(split_tail(), test::changed(source, GetParam())), IsEmpty());
 }
 
 const Change refusals[] = {
@@ -60,15 +50,6 @@ const Change refusals[] = {
 };
 
 INSTANTIATE_TEST_SUITE_P(SplitTail, Refused, testing::ValuesIn(refusals));
-
-struct Order {
-  std::string name;
-  Trail trail;
-};
-
-std::ostream& operator<<(std::ostream& stream, const Order& order) {
-  return stream << order.name;
-}
 
 class InOrder : public testing::TestWithParam<Order> {};
 

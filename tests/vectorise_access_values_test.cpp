@@ -11,6 +11,7 @@ namespace evo {
 namespace {
 
 using test::followed;
+using test::Order;
 using test::Trail;
 
 std::string seed() {
@@ -44,15 +45,6 @@ TEST(VectoriseAccessValues, KeepEveryBitOfATransposedTile) {
   expect_same_bits(seed(), followed(source, {{&load_fragments(), "gemm/k fragments"},
                                              {&vectorise_access(), "gemm/w copy vector 4"},
                                              {&vectorise_access(), "gemm/w fragment vector 4"}}));
-}
-
-struct Order {
-  std::string name;
-  Trail trail;
-};
-
-std::ostream& operator<<(std::ostream& stream, const Order& order) {
-  return stream << order.name;
 }
 
 class InOrder : public testing::TestWithParam<Order> {};

@@ -1,6 +1,7 @@
 #include "tests/support/kernels.hpp"
 
 #include <fstream>
+#include <ostream>
 #include <sstream>
 #include <stdexcept>
 #include <variant>
@@ -79,11 +80,26 @@ std::string replaced(std::string text, const std::string& what, const std::strin
   return text.replace(at, what.size(), by);
 }
 
+std::ostream& operator<<(std::ostream& stream, const Change& change) {
+  return stream << change.name;
+}
+
+std::string changed(std::string source, const Change& change) {
+  for (const auto& [from, to] : change.replacements) {
+    source = replaced(std::move(source), from, to);
+  }
+  return source;
+}
+
 std::string followed(std::string source, const Trail& trail) {
   for (const auto& [mutator, label] : trail) {
     source = apply(*mutator, source, label);
   }
   return source;
+}
+
+std::ostream& operator<<(std::ostream& stream, const Order& order) {
+  return stream << order.name;
 }
 
 } // namespace evo::test

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <iosfwd>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +29,16 @@ bool parses(const std::string& source);
 /// With the first `what` replaced; std::runtime_error if there is none.
 std::string replaced(std::string text, const std::string& what, const std::string& by);
 
+/// A parameter of tests: what to replace in a source, and why.
+struct Change {
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> replacements;
+};
+std::ostream& operator<<(std::ostream& stream, const Change& change);
+
+/// With all of a change made, each replacement at the first place.
+std::string changed(std::string source, const Change& change);
+
 /// What a mutator proposes for a source.
 class Proposals {
 public:
@@ -51,5 +62,12 @@ using Trail = std::vector<std::pair<const Mutator*, std::string>>; // labels
 
 /// A source after rewrites, one on another.
 std::string followed(std::string source, const Trail& trail);
+
+/// A parameter of tests: rewrites one on another, and what is special about their order.
+struct Order {
+  std::string name;
+  Trail trail;
+};
+std::ostream& operator<<(std::ostream& stream, const Order& order);
 
 } // namespace evo::test
