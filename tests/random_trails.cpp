@@ -68,6 +68,10 @@ public:
     return proposals;
   }
 
+  std::vector<Gene> preparation(const Kernel& kernel) const override {
+    return mutator_.preparation(kernel);
+  }
+
   int trails = 0; // it occurs in
   mutable int calls = 0;
   mutable double total_ms = 0;
@@ -169,10 +173,12 @@ private:
   std::vector<Genome> siblings(const Genome& parent, const std::string& name,
                                Random& random) const {
     const Mutator& mutator = *find_mutator(name, dialect_.mutators);
-    const auto proposals = dialect_.proposals(parent, mutator);
+    const bool ready = !dialect_.proposals(parent, mutator)->empty();
+    const Genome from = ready ? parent : prepared(parent, mutator, dialect_);
+    const auto proposals = dialect_.proposals(from, mutator);
     std::vector<Genome> result;
     for (int i = 0; i < settings_.siblings; ++i) {
-      result.push_back(child(parent, mutator, (*proposals)[pick(random, proposals->size())]));
+      result.push_back(child(from, mutator, (*proposals)[pick(random, proposals->size())]));
     }
     return result;
   }
