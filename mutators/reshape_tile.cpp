@@ -370,6 +370,9 @@ private:
       return std::nullopt;
     }
     for (const std::int64_t size : partial_sizes) {
+      if (size == large_size) { // tries take tens of seconds there
+        break;
+      }
       const auto small = effects(size, values);
       if (small && launches_all_of(*large, *small) &&
           is_split(*small, largest_alike(*small, values), values)) {
