@@ -18,7 +18,9 @@
 //   registers free;
 // - every launch whose kernel uses a changed constant still touches the same elements of every
 //   buffer, each output once, with no index outside its array and no shared element read before
-//   the block has written it, in all blocks or the first and last ones of a small problem.
+//   the block has written it, in all blocks or the first and last ones of a small problem; only of
+//   the workspace it may touch others (a padded copy of a matrix), if then the file still computes
+//   the same polynomials of its inputs (analysis/meaning.hpp).
 //
 // Expected gain: a larger block tile rereads its inputs less often, a larger thread tile does more
 // arithmetic per shared-memory load, a larger k tile meets fewer barriers; smaller ones fit more
@@ -39,8 +41,10 @@
 #include "mutators/analysis/constants.hpp"
 #include "mutators/analysis/footprint.hpp"
 #include "mutators/analysis/launches.hpp"
+#include "mutators/analysis/meaning.hpp"
 #include "mutators/analysis/syntax_visitor.hpp"
 #include "mutators/analysis/warp_products.hpp"
+#include "mutators/edited.hpp"
 #include "mutators/mutator.hpp"
 #include "mutators/registry.hpp"
 #include "mutators/target.hpp"
@@ -113,12 +117,14 @@ private:
 /// A free constant that shapes a launch, and how.
 struct Tile {
   Constant constant;
-  std::string kernel; // the first that uses it
+  std::string kernel; // the first whose blocks it shapes, or else the first that uses it
   bool shapes_grid = false;
   bool shapes_block = false;
   bool shapes_shared = false;
+  bool shapes_held = false;
   bool counts_stages = false;
 
+  bool shapes_blocks() const { return shapes_block || shapes_shared || shapes_held; }
   bool is_k_tile() const { return !shapes_grid && !shapes_block && shapes_shared; }
 };
 
@@ -126,7 +132,7 @@ class Reshaper {
 public:
   explicit Reshaper(const Kernel& kernel)
       : kernel_(kernel), constants_(find_constants(kernel)), rules_(find_rules(kernel)),
-        dims_(find_dims(kernel)) {
+        dims_(find_dims(kernel)), workspace_(workspace_buffers(kernel)) {
     for (const Launch& launch : find_launches(kernel)) {
       if (!mentions_.contains(launch.kernel)) {
         mentions_[launch.kernel].enter(launch.kernel);
@@ -192,30 +198,41 @@ private:
     if (!before || !after || before->size() != after->size()) {
       return std::nullopt;
     }
-    Tile tile{.constant = constant, .kernel = {}};
-    bool shapes_held = false;
+    std::optional<Tile> found;
     for (std::size_t i = 0; i < before->size(); ++i) {
-      const EvaluatedLaunch& old = (*before)[i];
-      const EvaluatedLaunch& now = (*after)[i];
-      const auto old_words = array_words(old, {});
-      const auto now_words = array_words(now, doubled);
-      if (!old_words || !now_words) {
+      if (!depends((*before)[i], (*after)[i], doubled)) {
+        continue;
+      }
+      const auto tile = shape(constant, (*before)[i], (*after)[i], doubled);
+      if (!tile) {
         return std::nullopt;
       }
-      tile.shapes_grid |= old.grid != now.grid;
-      tile.shapes_block |= old.block != now.block;
-      tile.shapes_shared |=
-          old.shared_bytes != now.shared_bytes || old_words->shared != now_words->shared;
-      shapes_held |= old_words->held != now_words->held;
-      if (tile.kernel.empty() && depends(old, now, doubled)) {
-        tile.kernel = old.launch.kernel->getNameAsString();
-        tile.counts_stages =
-            mentions_.at(old.launch.kernel).waited_for.contains(constant.declaration);
+      if (!found || (!found->shapes_blocks() && tile->shapes_blocks())) {
+        found = tile;
       }
     }
-    const bool shapes = tile.shapes_grid || tile.shapes_block || shapes_held ||
-                        (tile.shapes_shared && fills_more_shared(doubled));
-    return shapes && !tile.kernel.empty() ? std::optional(tile) : std::nullopt;
+    const bool shapes = found && (found->shapes_grid || found->shapes_block || found->shapes_held ||
+                                  (found->shapes_shared && fills_more_shared(doubled)));
+    return shapes ? found : std::nullopt;
+  }
+
+  /// How it shapes one launch; nullopt where an array of the kernel has no size.
+  std::optional<Tile> shape(const Constant& constant, const EvaluatedLaunch& before,
+                            const EvaluatedLaunch& after, const Assignment& doubled) {
+    const auto old_words = array_words(before, {});
+    const auto now_words = array_words(after, doubled);
+    if (!old_words || !now_words) {
+      return std::nullopt;
+    }
+    const clang::FunctionDecl* kernel = before.launch.kernel;
+    return Tile{.constant = constant,
+                .kernel = kernel->getNameAsString(),
+                .shapes_grid = before.grid != after.grid,
+                .shapes_block = before.block != after.block,
+                .shapes_shared = before.shared_bytes != after.shared_bytes ||
+                                 old_words->shared != now_words->shared,
+                .shapes_held = old_words->held != now_words->held,
+                .counts_stages = mentions_.at(kernel).waited_for.contains(constant.declaration)};
   }
 
   /// Whether a block of some launch writes another number of shared elements under these values; a
@@ -309,7 +326,8 @@ private:
   }
 
   void propose(const Choice& choice, std::vector<Rewrite>& result) {
-    if (!is_legal(assignment(choice))) {
+    const std::optional<Effect> effect = this->effect(assignment(choice));
+    if (!effect) {
       return;
     }
     Rewrite rewrite{.label = choice.front().first->kernel + "/", .edits = {}};
@@ -323,27 +341,56 @@ private:
       rewrite.edits.push_back(*edit);
     }
     sort_edits(rewrite.edits);
-    result.push_back(std::move(rewrite));
+    if (*effect == Effect::None || keeps_meaning(rewrite.edits)) {
+      result.push_back(std::move(rewrite));
+    }
   }
 
-  bool is_legal(const Assignment& values) {
+  /// What launches do to memory that they did not do before.
+  enum class Effect { None, OtherWorkspace };
+
+  /// nullopt where the values break a rule or a limit, or do more than that to memory.
+  std::optional<Effect> effect(const Assignment& values) {
     Evaluator evaluator(kernel_, values);
-    if (check_rules(rules_, evaluator)) {
-      return false;
-    }
-    const auto size = trial_size(values);
+    const auto size = check_rules(rules_, evaluator) ? std::nullopt : trial_size(values);
     if (!size) {
-      return false;
+      return std::nullopt;
     }
     const Launches before = *launches(*size, {});
     const Launches after = *launches(*size, values);
+    Effect result = Effect::None;
     for (std::size_t i = 0; i < after.size(); ++i) {
-      if (depends(before[i], after[i], values) &&
-          (!fits(after[i], values) || !same_effect(i, *size, before[i], after[i], values))) {
-        return false;
+      if (!depends(before[i], after[i], values)) {
+        continue;
       }
+      const auto one =
+          fits(after[i], values) ? effect(i, *size, before[i], after[i], values) : std::nullopt;
+      if (!one) {
+        return std::nullopt;
+      }
+      result = std::max(result, *one);
     }
-    return true;
+    return result;
+  }
+
+  /// Whether the file still computes the same polynomials, at the odd one of its telling sizes.
+  bool keeps_meaning(const std::vector<Edit>& edits) {
+    const auto after = edited(kernel_, edits);
+    const auto dims = after ? telling_dims(*after) : std::vector<std::vector<std::int64_t>>{};
+    if (dims.empty()) {
+      return false;
+    }
+    auto known = meanings_.find(dims.front());
+    if (known == meanings_.end()) {
+      known = meanings_.emplace(dims.front(), meaning(kernel_, dims.front())).first;
+    }
+    const auto* expected = std::get_if<Meaning>(&known->second);
+    if (expected == nullptr || expected->outputs.empty()) {
+      return false;
+    }
+    const auto found = meaning(*after, dims.front(), expected->touched);
+    const auto* same = std::get_if<Meaning>(&found);
+    return same != nullptr && *same == *expected;
   }
 
   /// What is launched at a size, in the parent and with a change.
@@ -468,8 +515,8 @@ private:
     return words;
   }
 
-  bool same_effect(std::size_t index, std::int64_t size, const EvaluatedLaunch& before,
-                   const EvaluatedLaunch& after, const Assignment& values) {
+  std::optional<Effect> effect(std::size_t index, std::int64_t size, const EvaluatedLaunch& before,
+                               const EvaluatedLaunch& after, const Assignment& values) {
     const bool samples = !deals_blocks_out(*before.launch.kernel);
     const auto indices = [&](int Extent3::* part) {
       return samples ? sampled(before.grid.*part, after.grid.*part) : std::nullopt;
@@ -496,12 +543,15 @@ private:
     }
     const auto* old = std::get_if<Footprint>(&known->second);
     if (old == nullptr) {
-      return false;
+      return std::nullopt;
     }
     Evaluator evaluator(kernel_, values);
     const auto now = footprint(evaluator, after, blocks(after.grid));
     const auto* found = std::get_if<Footprint>(&now);
-    return found != nullptr && same_use(*old, *found);
+    if (found == nullptr || !same_use(*old, *found, workspace_)) {
+      return std::nullopt;
+    }
+    return same_use(*old, *found) ? Effect::None : Effect::OtherWorkspace;
   }
 
   /// Whether a kernel asks for gridDim: then no index of a block stands for a row or a column.
@@ -540,12 +590,14 @@ private:
   std::vector<Constant> constants_;
   ConstantRules rules_;
   std::optional<EntryDims> dims_;
+  std::set<int> workspace_;
   std::map<const clang::FunctionDecl*, KernelMentions> mentions_;
   std::vector<Choice> sides_; // block tiles with their thread tiles
   std::map<std::pair<std::int64_t, Assignment>, std::optional<Launches>> launches_;
   std::map<std::tuple<std::size_t, std::int64_t, bool, bool, bool>,
            std::variant<Footprint, Failure>>
       before_;
+  std::map<std::vector<std::int64_t>, std::variant<Meaning, Failure>> meanings_; // before, by dims
 };
 
 class ReshapeTile : public Mutator {

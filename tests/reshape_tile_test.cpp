@@ -15,6 +15,7 @@ using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::IsSupersetOf;
 using testing::Not;
 
 std::string tiled() {
@@ -154,6 +155,27 @@ TEST(ReshapeTile, KeepsStaticAssertionsAndExactDivisions) {
   const std::string odd = with(with(tiled(), "gemm_block_m", 96), "gemm_thread_m", 6);
   EXPECT_THAT(gemm_labels(odd),
               AllOf(Contains("gemm/gemm_thread_m 3"), Not(Contains("gemm/gemm_thread_m 5"))));
+}
+
+// Where a padded copy of a matrix lies in the workspace is as it pleases, as long as all kernels
+// agree on it.
+TEST(ReshapeTile, MovesWhatLiesInTheWorkspace) {
+  const std::string split = read(in_repository("tests/mutators/split_operands/after.cu"));
+  EXPECT_THAT(labels(reshape_tile(), split),
+              IsSupersetOf({"multiply/block_m 64", "multiply/block_n 16", "multiply/block_k 16",
+                            "multiply/block_m 64, thread_m 8, block_n 64, thread_n 8"}));
+  const auto refused = [&](const std::string& what, const std::string& by, const char* constant) {
+    EXPECT_THAT(labels(reshape_tile(), replaced(split, what, by)),
+                AllOf(Not(Contains(HasSubstr(constant))), Contains("multiply/block_k 64")))
+        << what;
+  };
+  refused("const int split_rows = round_up(d, block_m);", "const int split_rows = round_up(d, 32);",
+          "block_m");
+  refused("* x_rows + block_col)", "* x_rows + blockIdx.x * 32)", "block_n");
+  EXPECT_THAT(labels(reshape_tile(),
+                     replaced(split, "round_up(d, block_k) / 2 +", "round_up(d, 32) / 2 +")),
+              Not(Contains("multiply/block_k 64")))
+      << "behind the end of the workspace";
 }
 
 TEST(ReshapeTile, RefusesWhatIsRaceyOrReadsOutside) {

@@ -258,11 +258,12 @@ bool has_races(const Kernel& kernel, const std::vector<std::int64_t>& dims) {
          });
 }
 
-bool same_use(const Footprint& before, const Footprint& after) {
-  return std::ranges::equal(before.buffers, after.buffers, [](const auto& old, const auto& now) {
+bool same_use(const Footprint& before, const Footprint& after, const std::set<int>& free) {
+  return std::ranges::equal(before.buffers, after.buffers, [&](const auto& old, const auto& now) {
     const BufferUse& a = old.second;
     const BufferUse& b = now.second;
-    return old.first == now.first && a.read == b.read && a.written == b.written &&
+    return old.first == now.first &&
+           (free.contains(old.first) || (a.read == b.read && a.written == b.written)) &&
            (b.read_once_per_block || !a.read_once_per_block) &&
            (b.read_once_per_thread || !a.read_once_per_thread);
   });

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <variant>
 #include <vector>
 
@@ -37,7 +38,8 @@ std::variant<Footprint, Failure> footprint(Evaluator& evaluator, const Evaluated
 bool has_races(const Kernel& kernel, const std::vector<std::int64_t>& dims);
 
 /// Whether `after` reads and writes the same elements as `before`, and nothing more often in a
-/// block or a thread than once where once sufficed.
-bool same_use(const Footprint& before, const Footprint& after);
+/// block or a thread than once where once sufficed; of the buffers in `free`, by Buffer::id, it may
+/// use any elements.
+bool same_use(const Footprint& before, const Footprint& after, const std::set<int>& free = {});
 
 } // namespace evo

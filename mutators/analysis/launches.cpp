@@ -212,6 +212,18 @@ const clang::FunctionDecl* workspace_function(const Kernel& kernel,
   return nullptr;
 }
 
+std::set<int> workspace_buffers(const Kernel& kernel) {
+  std::set<int> result;
+  if (const clang::FunctionDecl* entry = find_entry(kernel)) {
+    for (const clang::ParmVarDecl* parameter : entry->parameters()) {
+      if (parameter->getType()->isVoidPointerType()) {
+        result.insert(static_cast<int>(parameter->getFunctionScopeIndex()));
+      }
+    }
+  }
+  return result;
+}
+
 std::vector<Launch> find_launches(const Kernel& kernel) {
   const clang::FunctionDecl* entry = find_entry(kernel);
   if (entry == nullptr) {

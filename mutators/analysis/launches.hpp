@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <variant>
 #include <vector>
 
@@ -37,6 +38,10 @@ const clang::FunctionDecl* find_entry(const Kernel& kernel);
 /// without one.
 const clang::FunctionDecl* workspace_function(const Kernel& kernel,
                                               const clang::FunctionDecl& entry);
+
+/// Buffer::id of what an entry is given as `void *`: memory that nobody else looks at. Empty
+/// without an entry.
+std::set<int> workspace_buffers(const Kernel& kernel);
 
 /// Every launch in the entry in source order, also those under a condition or in a loop; empty
 /// without an entry. A launch whose kernel has no body in this file makes the list empty too: what
