@@ -76,12 +76,20 @@ std::optional<BufferedLoop::Places> BufferedLoop::places() {
 }
 
 bool BufferedLoop::find_uses(Span loop) {
+  const auto braces = span_of(kernel_, *stages_.parent);
+  if (!braces) {
+    return false;
+  }
   for (const clang::ValueDecl* tile : before_.storage.tiles) {
     const auto uses = references(kernel_, *tile);
-    if (!uses || !std::ranges::all_of(*uses, [&](Span use) { return loop.contains(use.begin); })) {
+    if (!uses || !std::ranges::all_of(*uses, [&](Span use) {
+          return loop.contains(use.begin) || (use.begin >= loop.end && braces->contains(use.begin));
+        })) {
       return false;
     }
-    tile_uses_.insert(tile_uses_.end(), uses->begin(), uses->end());
+    std::ranges::partition_copy(*uses, std::back_inserter(tile_uses_),
+                                std::back_inserter(uses_behind_),
+                                [&](Span use) { return loop.contains(use.begin); });
   }
   const auto uses = references(kernel_, *counted().counter);
   counter_uses_ = uses.value_or(std::vector<Span>{});
@@ -125,6 +133,9 @@ std::vector<Edit> BufferedLoop::stage_dimensions() {
     const auto name = span_of(kernel_, clang::SourceRange(tile->getLocation()));
     editable_ = editable_ && name;
     edits.push_back({name.value_or(Span{}).end, 0, "[" + stage_count + "]"});
+  }
+  for (const Span& use : uses_behind_) {
+    edits.push_back({use.end, 0, "[0]"});
   }
   return edits;
 }

@@ -27,7 +27,7 @@ public:
 
   /// The loop's own text, where code can be put before it and its pragmas, before the kernel, and
   /// before what declares the tiles; nullopt where the loop cannot be edited, or where a tile is
-  /// used elsewhere.
+  /// used elsewhere than in the loop and behind it in the same braces.
   struct Places {
     Span loop;
     unsigned before_loop = 0;
@@ -35,6 +35,9 @@ public:
     unsigned before_tiles = 0;
   };
   std::optional<Places> places();
+  /// Whether places() has found uses behind the loop. They are of stage 0 from then on, which is
+  /// not what the loop left: whoever stages it proves that this does not matter.
+  bool are_tiles_used_behind() const { return !uses_behind_.empty(); }
 
   // Names that the file does not use, and where more come from.
   Names names;
@@ -46,7 +49,7 @@ public:
 
   /// Makes code use one stage's tiles, and another counter.
   std::vector<Edit> on_stage(const std::string& stage, const std::string& counter) const;
-  /// A leading [stage_count] for every tile.
+  /// A leading [stage_count] for every tile, and stage 0 for its uses behind the loop.
   std::vector<Edit> stage_dimensions();
   /// What wide accesses rely on, should the tiles change.
   std::string alignment_assertions() const;
@@ -71,6 +74,7 @@ private:
   const Stages& stages_;
   const SingleBuffered& before_;
   std::vector<Span> tile_uses_;
+  std::vector<Span> uses_behind_;
   std::vector<Span> counter_uses_;
   bool editable_ = true;
 };

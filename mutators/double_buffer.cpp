@@ -18,8 +18,9 @@
 // Precondition: a counted loop (`<`, constant positive step) with two barriers of its own between
 // loads and computation. The loads write the tiles by plain assignments and depend on nothing that
 // the loop changes but its counter; the computation writes registers only; nothing leaves an
-// iteration early; the tiles are used in this loop alone and may double
-// (analysis/tile_storage.hpp). A double-buffered loop has one barrier, so it is not taken again.
+// iteration early; the tiles are used in this loop alone, or behind it for what is written there
+// (both files then compute the same), and may double (analysis/tile_storage.hpp). A double-buffered
+// loop has one barrier, so it is not taken again.
 //
 // Expected gain: global memory's latency hides behind the computation and one barrier of two goes;
 // it costs registers for a tile's share and twice the shared memory.
@@ -28,6 +29,7 @@
 #include "mutators/analysis/first_iteration.hpp"
 #include "mutators/analysis/loops.hpp"
 #include "mutators/buffered_loop.hpp"
+#include "mutators/edited.hpp"
 #include "mutators/mutator.hpp"
 #include "mutators/register_staging.hpp"
 #include "mutators/registry.hpp"
@@ -155,7 +157,9 @@ std::optional<std::vector<Edit>> DoubleBuffering::edits() {
                    steady_state(*loads, in_braces(compute, !definitions->empty())) +
                        last_step(compute, needs_counter)});
   sort_edits(edits);
-  return staged_.editable() ? std::optional(edits) : std::nullopt;
+  const bool legal =
+      staged_.editable() && (!staged_.are_tiles_used_behind() || computes_the_same(kernel_, edits));
+  return legal ? std::optional(edits) : std::nullopt;
 }
 
 std::optional<std::vector<Edit>> double_buffered(const Kernel& kernel, const Stages& stages) {

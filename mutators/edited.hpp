@@ -12,4 +12,8 @@ namespace evo {
 /// The kernel after `edits`, parsed for the same target; nullopt where it does not compile.
 std::optional<Kernel> edited(const Kernel& kernel, const std::vector<Edit>& edits);
 
+/// Whether the kernel after `edits` leaves the same in its outputs (analysis/meaning.hpp), without
+/// a race in its first blocks, at sizes that take every path.
+bool computes_the_same(const Kernel& kernel, const std::vector<Edit>& edits);
+
 } // namespace evo

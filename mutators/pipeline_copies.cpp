@@ -66,8 +66,10 @@ public:
         staged_(kernel, stages, before) {}
 
   /// nullopt where a text cannot be edited, a load does more than the copying it should do, or a
-  /// tile has other uses.
+  /// tile has other uses than in the loop and behind it.
   std::optional<std::vector<Edit>> edits(int stage_count);
+  /// Once there are edits.
+  bool are_tiles_used_behind() const { return staged_.are_tiles_used_behind(); }
 
 private:
   std::string is_within_limit(const std::string& counter) {
@@ -267,8 +269,10 @@ std::vector<Rewrite> pipelined(const Kernel& kernel, const Stages& stages,
   const auto edits = [&](int count) {
     return Pipelining(kernel, stages, before, in_registers).edits(count);
   };
-  const auto fewest = edits(stage_counts.front());
-  if (!fewest || !trials.are_same_after(*fewest)) {
+  Pipelining first(kernel, stages, before, in_registers);
+  const auto fewest = first.edits(stage_counts.front());
+  if (!fewest || !trials.are_same_after(*fewest) ||
+      (first.are_tiles_used_behind() && !computes_the_same(kernel, *fewest))) {
     return result;
   }
   for (const int count : stage_counts) {

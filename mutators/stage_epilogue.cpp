@@ -37,9 +37,8 @@
 // Nothing is computed differently, so results keep every bit.
 //
 // It comes before or behind vectorise_access, peel_edges, split_tail and tensorise: rows that are
-// stored element by element can be vectorised afterwards. fuse_epilogue comes first, and so do
-// rewrites that want all uses of a tile in the loop (double_buffer, pipeline_copies, tensorise)
-// before "through x".
+// stored element by element can be vectorised afterwards, and stages of a tile added to one that
+// rows go through. fuse_epilogue comes first, and so does tensorise before "through x".
 //
 // Expected gain: a warp of tensor cores stores 8 rows of 32 bytes at a time, one of 8x16 per thread
 // 4 rows of 128; afterwards it is one row of 512. Fewer, fuller requests to L2 at the end of a
@@ -56,10 +55,8 @@
 #include <clang/AST/TypeLoc.h>
 
 #include "mutators/analysis/direct_epilogue.hpp"
-#include "mutators/analysis/footprint.hpp"
 #include "mutators/analysis/loop_nest.hpp"
 #include "mutators/analysis/loops.hpp"
-#include "mutators/analysis/path_dims.hpp"
 #include "mutators/analysis/tile_storage.hpp"
 #include "mutators/constant_placement.hpp"
 #include "mutators/edited.hpp"
@@ -276,9 +273,10 @@ private:
   const clang::ArraySubscriptExpr* first_element_of(const clang::ValueDecl& tile,
                                                     const clang::Stmt& code) const {
     const auto* element = dyn_cast<clang::ArraySubscriptExpr>(&code);
-    if (element != nullptr && element->getType()->isFloatingType()) {
-      const Memory memory = memory_of(*element);
-      return memory.variable == &tile || memory.member == &tile ? element : nullptr;
+    const Memory memory =
+        element == nullptr || element->getType()->isArrayType() ? Memory{} : memory_of(*element);
+    if (element != nullptr && (memory.variable == &tile || memory.member == &tile)) {
+      return element;
     }
     for (const clang::Stmt* child : code.children()) {
       const auto* found = child == nullptr ? nullptr : first_element_of(tile, *child);
@@ -524,14 +522,6 @@ private:
   bool whole_ = false;
 };
 
-bool keeps_results(const Kernel& kernel, const std::vector<Edit>& edits) {
-  const auto after = edited(kernel, edits);
-  const auto dims = after ? dims_of_all_paths(*after) : std::vector<std::vector<std::int64_t>>{};
-  return !dims.empty() &&
-         std::ranges::none_of(dims, [&](const auto& at) { return has_races(*after, at); }) &&
-         same_meaning(kernel, *after, dims);
-}
-
 class StageEpilogue : public Mutator {
 public:
   const About& about() const override {
@@ -594,7 +584,7 @@ private:
                   std::vector<Rewrite>& result) {
     try {
       EpilogueStaging staging(kernel, staged, std::move(place));
-      if (numbers.empty() || !keeps_results(kernel, staging.edits(numbers.front()))) {
+      if (numbers.empty() || !computes_the_same(kernel, staging.edits(numbers.front()))) {
         return;
       }
       for (const std::int64_t rows : numbers) {

@@ -25,9 +25,9 @@
 // Precondition: a loop that moves one element per step (analysis/copy_loop.hpp), whose groups are
 // consecutive in memory for every thread, block and size (analysis/affine_view.hpp) and aligned
 // where that memory is shared, which gets an alignas. A loop whose steps are dealt out to threads
-// fills a tile between barriers, or stores one that is complete where nothing else stores, and deals
-// out every step once; so do both halves of a copy through registers, which change together. Nothing
-// is computed differently, so results keep every bit.
+// fills a tile between barriers, or stores one that is complete where nothing else stores, and
+// deals out every step once; so do both halves of a copy through registers, which change together.
+// Nothing is computed differently, so results keep every bit.
 //
 // Expected gain: a quarter of the load and store instructions, and of the shared memory's bandwidth
 // where lanes read the same row.

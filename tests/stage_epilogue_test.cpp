@@ -139,10 +139,48 @@ const Order orders[] = {
      {through_x,
       {&relayout_tile(), "gemm/x swizzle"},
       {&reshape_tile(), "gemm/gemm_block_n 128, gemm_thread_n 8"}}},
-    {"double-buffered afterwards", {of_its_own, {&double_buffer(), "gemm/k0 double buffer"}}},
+    {"double-buffered afterwards", {through_x, {&double_buffer(), "gemm/k0 double buffer"}}},
+    {"pipelined afterwards",
+     {through_x,
+      {&vectorise_access(), "gemm/x copy vector 4"},
+      wide,
+      {&pipeline_copies(), "gemm/k0 stages 3 async x"},
+      peeled}},
 };
 
 INSTANTIATE_TEST_SUITE_P(StageEpilogue, InOrder, testing::ValuesIn(orders));
+
+class OfTensorCores : public testing::TestWithParam<Order> {};
+
+/// Pairs of results per thread, eight rows of them per warp.
+TEST_P(OfTensorCores, KeepsEveryBit) {
+  const std::string before =
+      test::followed(seed(), {{&reshape_tile(), "gemm/gemm_block_k 16"},
+                              {&remap_threads(), "gemm/lanes 8x4"},
+                              {&remap_threads(), "gemm/thread_row groups 1 in warps"},
+                              {&remap_threads(), "gemm/thread_col groups 2 in warps"},
+                              {&tensorise(), "gemm/k bf16x3"}});
+  EXPECT_EQ(test::cpu_difference_at(test::lora(), before, test::followed(before, GetParam().trail),
+                                    {63, 132}, true),
+            "");
+}
+
+const std::pair<const Mutator*, std::string> pairs{&vectorise_access(), "gemm/Y store vector 2"};
+
+const Order tensor_orders[] = {
+    {"pairs through a tile", {pairs, {&stage_epilogue(), "gemm/epilogue 16 rows through x"}}},
+    {"of operands that are split beforehand, then persistent",
+     {{&split_operands(), "gemm/k split beforehand"},
+      of_its_own,
+      {&vectorise_access(), "gemm/staged copy vector 2"},
+      wide,
+      {&pipeline_copies(), "gemm/k0 stages 3 async"},
+      {&persist_blocks(), "gemm/blocks persistent 82"}}},
+    {"pairs of operands that are split beforehand",
+     {{&split_operands(), "gemm/k split beforehand"}, pairs, of_its_own}},
+};
+
+INSTANTIATE_TEST_SUITE_P(StageEpilogue, OfTensorCores, testing::ValuesIn(tensor_orders));
 
 } // namespace
 } // namespace evo
