@@ -10,7 +10,8 @@
 namespace evo {
 namespace {
 
-using test::Trail;
+using test::Change;
+using test::Order;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
@@ -39,22 +40,10 @@ TEST(PersistBlocks, DoesNotApplyTwice) {
   EXPECT_THAT(test::labels(persist_blocks(), once), IsEmpty());
 }
 
-struct Change {
-  std::string name;
-  std::vector<std::pair<std::string, std::string>> replacements;
-};
-
-std::ostream& operator<<(std::ostream& stream, const Change& change) {
-  return stream << change.name;
-}
-
 class Refused : public testing::TestWithParam<Change> {};
 
 TEST_P(Refused, BecauseOfOneChange) {
-  std::string source = golden();
-  for (const auto& [from, to] : GetParam().replacements) {
-    source = test::replaced(std::move(source), from, to);
-  }
+  const std::string source = test::changed(golden(), GetParam());
   ASSERT_TRUE(test::parses(source));
   EXPECT_THAT(test::labels(persist_blocks(), source), IsEmpty());
 }
@@ -86,15 +75,6 @@ const Change refusals[] = {
 };
 
 INSTANTIATE_TEST_SUITE_P(PersistBlocks, Refused, testing::ValuesIn(refusals));
-
-struct Order {
-  std::string name;
-  Trail trail;
-};
-
-std::ostream& operator<<(std::ostream& stream, const Order& order) {
-  return stream << order.name;
-}
 
 class InOrder : public testing::TestWithParam<Order> {};
 
