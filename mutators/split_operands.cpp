@@ -27,11 +27,15 @@
 // bytes under the other: an 8x8 matrix of ldmatrix is 128 bytes in a row. A tile of a panel is one
 // piece. Both matrices are zeros from their ends on up to a multiple of the tile.
 //
-// Precondition: one call of mma.sync, as tensorise writes it, in a loop over tiles that are loaded
-// between two barriers, each by a statement of its own from a matrix that nothing else of the
-// kernel reads; a launch that is alone with this kernel. Legal if both files compute the same
-// polynomials of their inputs (analysis/meaning.hpp), the new one without races. The products and
-// their order stay the same, bit for bit.
+// The tiles may be one or several (double-buffered, pipelined, some by way of registers), and the
+// paths through the kernel too (inside and at the edges): every statement that fills a tile, and
+// every one that reads it, keeps its place, and with it what the loop awaits and when.
+//
+// Precondition: calls of one mma.sync, as tensorise writes it; tiles that only statements of their
+// own fill, each from a matrix that nothing else of the kernel reads and whose size they compare
+// their coordinates with; a sum that ends with the matrices; a launch that is alone with this
+// kernel. Legal if both files compute the same polynomials of their inputs (analysis/meaning.hpp),
+// the new one without races. The products and their order stay the same, bit for bit.
 //
 // Expected gain: a float is split once, instead of once per tile that it is in; a register of the
 // operands costs a quarter of an instruction instead of six; shared memory is read without bank
@@ -50,6 +54,7 @@
 #include "mutators/analysis/expressions.hpp"
 #include "mutators/analysis/footprint.hpp"
 #include "mutators/analysis/meaning.hpp"
+#include "mutators/analysis/path_dims.hpp"
 #include "mutators/analysis/product_core.hpp"
 #include "mutators/analysis/references.hpp"
 #include "mutators/edited.hpp"
@@ -76,14 +81,27 @@ __host__ __device__ constexpr int $round_up(int $size, int $multiple) {
 }
 )";
 
-constexpr std::string_view load_text =
-    R"(for (int $word = threadIdx.x * 4; $word < $tile_k / $depth * ($tile_across * $parts * 8);
-     $word += $threads * 4) {
-  const int $panel = $word / ($tile_across * $parts * 8);
-  const int $offset = $word % ($tile_across * $parts * 8);
-  *reinterpret_cast<uint4 *>(&$tile[$panel][$offset]) = *reinterpret_cast<const uint4 *>(
-      &$matrix[(($k / $depth + $panel) * $rounded + $block_across) * ($parts * 8) + $offset]);
+// A tile's words, four at once, as they lie in the matrix.
+constexpr std::string_view loop_text =
+    R"(for (int $word = threadIdx.x * 4; $word < $tile_words; $word += $threads * 4) {
+  $copy_word
 })";
+// The same where there are several tiles: by way of registers it must be unrolled.
+constexpr std::string_view unrolled_text = R"(#pragma unroll
+for (int $copy = 0; $copy < $copies; ++$copy) {
+  const int $word = (threadIdx.x + $copy * $threads) * 4;
+  $copy_word
+})";
+constexpr std::string_view word_text = R"(const int $panel = $word / ($tile_across * $parts * 8);
+const int $offset = $word % ($tile_across * $parts * 8);
+)";
+constexpr std::string_view to_text = "&$tile[$panel][$offset]";
+constexpr std::string_view from_text =
+    "&$matrix[(($k / $depth + $panel) * $rounded + $block_across) * ($parts * 8) + $offset]";
+constexpr std::string_view copies_text = R"(
+constexpr int $copies = $tile_words / ($threads * 4);
+static_assert($tile_words % ($threads * 4) == 0);
+)";
 
 constexpr std::string_view left_text = R"(for (int $part = 0; $part < $parts; ++$part) {
   $load_matrices($registers,
@@ -160,12 +178,13 @@ public:
               {"parts", operands_.parts->getNameAsString()},
               {"threads", block_.written},
               {"lane", operands_.lane->getNameAsString()},
-              {"tile_k", text(*operands_.tiles.step, Binding::Product)},
+              {"tile_k", text(*operands_.left.tile_k, Binding::Product)},
               {"kernel", operands_.function->getNameAsString()},
               {"round_up", names_.fresh("round_up")},
               {"size", names_.fresh("size")},
               {"multiple", names_.fresh("multiple")},
               {"word", names_.fresh("word")},
+              {"copy", names_.fresh("copy")},
               {"panel", names_.fresh("panel")},
               {"offset", names_.fresh("offset")},
               {"round", helpers_.use(type.round)},
@@ -174,7 +193,7 @@ public:
     write_operand(operands_.left, true);
     write_operand(operands_.right, false);
     const Texts names = split_names();
-    const std::string kernels = filled_in(round_up_text, texts_) +
+    const std::string kernels = filled_in(round_up_text, texts_) + copies_ +
                                 split_kernel(operands_.left, names) +
                                 split_kernel(operands_.right, names);
     const auto place = offset_before(kernel_, *operands_.function);
@@ -218,25 +237,91 @@ private:
     texts["matrix"] = operand.matrix->getNameAsString();
     texts["split"] = names_.fresh("split_" + name);
     texts["passed"] = names_.fresh(name + "_words");
-    texts["part"] = operand.part->getNameAsString();
-    texts["registers"] = text(*operand.part_registers, Binding::Operand);
     texts["load_matrices"] = helpers_.use(is_left ? "ldmatrix_x4" : "ldmatrix_x2");
-    texts["block_across"] = sum(operand.block_across);
+    texts["tile_words"] = filled_in("$tile_k / $depth * ($tile_across * $parts * 8)", texts);
+    if (operand.stages != nullptr) {
+      texts["copies"] =
+          names_.fresh(operands_.function->getNameAsString() + "_" + name + "_copies");
+      copies_ += filled_in(copies_text, texts);
+    }
     declare_tile(operand, texts);
     declare_places(operand, texts);
-    texts["k"] = operands_.tiles.counter->getNameAsString();
-    replace(checked(span_of(kernel_, *operand.load)), filled_in(load_text, texts));
-    texts["k"] = operands_.k.counted.counter->getNameAsString();
-    texts["accumulator"] = operand.accumulator->getNameAsString();
-    replace(checked(span_of(kernel_, *operand.slots.counted.loop)),
-            filled_in(is_left ? left_text : right_text, texts));
-    removal_.replaced(checked(span_of(kernel_, *operand.load)));
+    for (const TileCopy& copy : operand.copies) {
+      write_copy(operand, copy, texts);
+    }
+    for (const WarpMultiply& product : operands_.products) {
+      write_read(product, is_left ? product.left : product.right, texts,
+                 is_left ? left_text : right_text);
+    }
     const Span parameter = span(operand.matrix->getSourceRange());
     replace(
         parameter,
         "const unsigned *" +
             std::string(operand.matrix->getType().isRestrictQualified() ? "__restrict__ " : "") +
             operand.matrix->getNameAsString());
+  }
+
+  void write_copy(const WarpOperand& operand, const TileCopy& copy, Texts texts) {
+    const std::string tile = texts.at("tile");
+    texts["tile"] = tile + stage(copy.stage);
+    texts["k"] =
+        copy.k.size() == 1 ? text(*copy.k.front(), Binding::Product) : "(" + sum(copy.k) + ")";
+    texts["block_across"] = sum(copy.across);
+    const std::string to = filled_in(to_text, texts);
+    const std::string from = copy.k.empty() ? "" : filled_in(from_text, texts);
+    const std::string staged =
+        copy.registers == nullptr ? ""
+                                  : filled_in(copy.registers->getNameAsString() + "[$copy]", texts);
+    texts["copy_word"] = filled_in(word_text, texts) + copied_word(copy.way, to, from, staged);
+    const Span written = lines_of(*copy.statement);
+    replace(written, filled_in(operand.stages == nullptr ? loop_text : unrolled_text, texts));
+    removal_.replaced(written);
+    if (copy.way == TileCopy::Way::ToRegisters) {
+      const Span declared = span(copy.registers->getSourceRange());
+      replace(declared,
+              filled_in("uint4 " + copy.registers->getNameAsString() + "[$copies]", texts));
+      removal_.replaced(declared);
+    }
+  }
+
+  /// With its pragmas, from the beginning of a line on, where a pragma may stand.
+  Span lines_of(const clang::Stmt& statement) const {
+    const auto begin = begin_of(kernel_, statement);
+    const unsigned line = line_begin(kernel_, begin ? *begin : throw CannotWrite{});
+    return kernel_.source().find_first_not_of(' ', line) >= *begin
+               ? Span{line, checked(span_of(kernel_, statement)).end}
+               : throw CannotWrite{};
+  }
+
+  static std::string copied_word(TileCopy::Way way, const std::string& to, const std::string& from,
+                                 const std::string& staged) {
+    const std::string target = "*reinterpret_cast<uint4 *>(" + to + ")";
+    const std::string source = "*reinterpret_cast<const uint4 *>(" + from + ")";
+    switch (way) {
+    case TileCopy::Way::Direct:
+      return target + " = " + source + ";";
+    case TileCopy::Way::Async:
+      return "__pipeline_memcpy_async(" + to + ", " + from + ", sizeof(uint4));";
+    case TileCopy::Way::ToRegisters:
+      return staged + " = " + source + ";";
+    case TileCopy::Way::FromRegisters:
+      return target + " = " + staged + ";";
+    }
+    throw CannotWrite{};
+  }
+
+  void write_read(const WarpMultiply& product, const WarpRead& read, Texts texts,
+                  std::string_view code) {
+    texts["tile"] += stage(read.stage);
+    texts["part"] = read.part->getNameAsString();
+    texts["registers"] = text(*read.part_registers, Binding::Operand);
+    texts["k"] = product.k.counted.counter->getNameAsString();
+    texts["accumulator"] = read.accumulator->getNameAsString();
+    replace(checked(span_of(kernel_, *read.slots.counted.loop)), filled_in(code, texts));
+  }
+
+  std::string stage(const clang::Expr* index) const {
+    return index == nullptr ? "" : "[" + text(*index, Binding::Sum) + "]";
   }
 
   std::string sum(const std::vector<const clang::Expr*>& summands) const {
@@ -249,7 +334,7 @@ private:
 
   /// tiles.w of tiles.w[row][k].
   std::string tile_text(const WarpOperand& operand) const {
-    const clang::Expr* array = operand.element;
+    const clang::Expr* array = &element(operand);
     while (const auto* subscript =
                dyn_cast<clang::ArraySubscriptExpr>(array->IgnoreParenImpCasts())) {
       array = subscript->getBase();
@@ -257,19 +342,24 @@ private:
     return text(*array, Binding::Operand);
   }
 
+  const clang::ArraySubscriptExpr& element(const WarpOperand& operand) const {
+    const WarpMultiply& product = operands_.products.front();
+    return *(&operand == &operands_.left ? product.left : product.right).element;
+  }
+
   void declare_tile(const WarpOperand& operand, const Texts& texts) {
     auto type = operand.tile->getTypeSourceInfo()->getTypeLoc();
     const Span written = span({type.getBeginLoc(), type.getEndLoc()});
-    replace(written, filled_in("unsigned " + tile_name(operand) +
+    replace(written, filled_in("unsigned " + tile_name(operand) + stage(operand.stages) +
                                    "[$tile_k / $depth][$tile_across * $parts * 8]",
                                texts));
     removal_.replaced(written);
-    const auto aligned = align_tile(kernel_, *operand.element, 16);
+    const auto aligned = align_tile(kernel_, element(operand), 16);
     std::ranges::copy(aligned ? *aligned : throw CannotWrite{}, std::back_inserter(edits_));
   }
 
   void declare_places(const WarpOperand& operand, const Texts& texts) {
-    const auto begin = begin_of(kernel_, *operands_.stages->statement);
+    const auto begin = begin_of(kernel_, *operands_.statement);
     insert(begin ? *begin : throw CannotWrite{},
            filled_in("const int $rounded = $round_up($across, $tile_across);\n"
                      "const int $group = " +
@@ -420,12 +510,12 @@ private:
   const WarpOperands& operands_;
   const ThreadBlock& block_;
   const Launch& launch_;
-  const std::vector<DeviceLoop> loops_ = device_loops(kernel_);
   LeafHelpers helpers_;
   Names names_;
   Removal removal_;
   Texts texts_;
   std::map<const WarpOperand*, Texts> operand_texts_;
+  std::string copies_; // constants
   std::vector<Edit> edits_;
 };
 
@@ -445,15 +535,15 @@ public:
 
   std::vector<Rewrite> propose(const Kernel& kernel) const override {
     std::vector<Rewrite> result;
-    const std::vector<Stages> stages = find_stages(kernel);
     const auto graph = DependenceGraph::of(kernel);
     for (const ThreadBlock& block : thread_blocks(kernel)) {
-      const auto operands = warp_operands(kernel, block, stages);
+      const auto operands = warp_operands(kernel, block);
       const Launch* launch = operands && graph ? only_launch(*graph, *block.function) : nullptr;
       auto edits =
           launch == nullptr ? std::nullopt : written(kernel, *graph, *operands, block, *launch);
       if (edits && is_legal(kernel, *edits)) {
-        result.push_back({operands->k.name + " split beforehand", std::move(*edits)});
+        result.push_back(
+            {operands->products.front().k.name + " split beforehand", std::move(*edits)});
       }
     }
     return result;
@@ -499,7 +589,9 @@ private:
     const auto after = edited(kernel, edits);
     const auto dims =
         after ? telling_dims_of_a_block(*after) : std::vector<std::vector<std::int64_t>>{};
-    return !dims.empty() && !has_races(*after, dims.back()) && same_meaning(kernel, *after);
+    const auto races = [&](const auto& one) { return has_races(*after, one); };
+    return !dims.empty() && std::ranges::none_of(dims, races) &&
+           same_meaning(kernel, *after, dims_of_all_paths(*after));
   }
 };
 

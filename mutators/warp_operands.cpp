@@ -1,14 +1,17 @@
 #include "mutators/warp_operands.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include <clang/AST/Decl.h>
 #include <clang/AST/Expr.h>
 #include <clang/AST/TypeLoc.h>
 
+#include "mutators/analysis/accesses.hpp"
+#include "mutators/analysis/async_copies.hpp"
 #include "mutators/analysis/exchange.hpp"
 #include "mutators/analysis/expressions.hpp"
-#include "mutators/analysis/single_buffered.hpp"
 #include "mutators/analysis/syntax_visitor.hpp"
 #include "mutators/analysis/warp_products.hpp"
 #include "mutators/leaf_helpers.hpp"
@@ -17,6 +20,7 @@ namespace evo {
 namespace {
 
 using clang::dyn_cast;
+using clang::isa;
 
 /// What a piece of code mentions, in source order.
 class Mentions : public SyntaxVisitor {
@@ -27,6 +31,7 @@ public:
     if (multiplies_matrices(*call)) {
       products.push_back(call);
     }
+    copies = copies || async_copy(call) != nullptr;
     return true;
   }
   bool VisitArraySubscriptExpr(clang::ArraySubscriptExpr* element) override {
@@ -54,6 +59,7 @@ public:
   std::vector<const clang::BinaryOperator*> assignments;
   std::vector<const clang::BinaryOperator*> comparisons;
   std::vector<const clang::VarDecl*> variables;
+  bool copies = false; // asynchronously
 };
 
 const clang::ArraySubscriptExpr* subscript_in(const clang::Expr& expr) {
@@ -77,57 +83,91 @@ void add_summands(const clang::Expr& expr, std::vector<const clang::Expr*>& foun
   }
 }
 
+const clang::DeclaratorDecl* declaration_of(const Memory& memory) {
+  return memory.member != nullptr ? static_cast<const clang::DeclaratorDecl*>(memory.member)
+                                  : memory.variable;
+}
+
+/// Also through const variables.
+bool depends_on(const clang::Expr& expr,
+                const std::function<bool(const clang::VarDecl&)>& matches) {
+  const std::vector<const clang::VarDecl*> mentioned = Mentions(expr).variables;
+  return std::ranges::any_of(mentioned, [&](const clang::VarDecl* other) {
+    const bool followed =
+        other->isLocalVarDecl() && other->hasInit() && other->getType().isConstQualified();
+    return matches(*other) || (followed && depends_on(*other->getInit(), matches));
+  });
+}
+
+bool depends_on(const clang::Expr& expr, const clang::VarDecl& variable) {
+  return depends_on(expr, [&](const clang::VarDecl& other) { return &other == &variable; });
+}
+
+bool depends_on_block(const clang::Expr& expr) {
+  return depends_on(expr,
+                    [](const clang::VarDecl& other) { return other.getName() == "blockIdx"; });
+}
+
+/// The statements that do one thing and nothing else to memory, the outermost ones.
+class Finder {
+public:
+  Finder(std::function<bool(const MemoryAccess&)> wanted,
+         std::function<bool(const MemoryAccess&)> allowed)
+      : wanted_(std::move(wanted)), allowed_(std::move(allowed)) {}
+
+  std::vector<const clang::Stmt*> in(const clang::Stmt& code) {
+    visit(code);
+    return std::move(found_);
+  }
+
+private:
+  void visit(const clang::Stmt& code) {
+    const Accesses accesses = accesses_of(code);
+    if (std::ranges::none_of(accesses.list, wanted_)) {
+      return;
+    }
+    const bool groups = isa<clang::CompoundStmt, clang::IfStmt>(code);
+    if (!groups && accesses.opaque == nullptr && accesses.barriers.empty() &&
+        std::ranges::all_of(accesses.list, allowed_)) {
+      found_.push_back(&code);
+      return;
+    }
+    for (const clang::Stmt* child : code.children()) {
+      if (child != nullptr) {
+        visit(*child);
+      }
+    }
+  }
+
+  std::function<bool(const MemoryAccess&)> wanted_;
+  std::function<bool(const MemoryAccess&)> allowed_;
+  std::vector<const clang::Stmt*> found_;
+};
+
 class OperandFinder {
 public:
   OperandFinder(const Kernel& kernel, const ThreadBlock& block) : kernel_(kernel), block_(block) {}
 
-  std::optional<WarpOperands> find(const std::vector<Stages>& stages) {
+  std::optional<WarpOperands> find() {
     result_.function = block_.function;
-    const std::vector<const clang::CallExpr*> products =
-        Mentions(*block_.function->getBody()).products;
-    const bool found = products.size() == 1 && take_type(*products.front()) &&
-                       take_loops(*products.front(), stages) && take_lane() &&
-                       take(result_.left, *products.front()->getArg(1)) &&
-                       take(result_.right, *products.front()->getArg(2)) &&
-                       result_.left.matrix != result_.right.matrix &&
-                       result_.left.tile != result_.right.tile;
+    const std::vector<const clang::CallExpr*> products = Mentions(body()).products;
+    const bool found =
+        !products.empty() && take_lane() &&
+        std::ranges::all_of(
+            products, [&](const clang::CallExpr* product) { return take_product(*product); }) &&
+        take_copies(result_.left) && take_copies(result_.right) &&
+        result_.left.matrix != result_.right.matrix && result_.left.tile != result_.right.tile &&
+        result_.depth != nullptr && sums_to_the_end() && take_statement();
     return found ? std::optional(std::move(result_)) : std::nullopt;
   }
 
 private:
-  bool take_type(const clang::CallExpr& product) {
-    const LeafHelpers helpers(kernel_);
-    for (const TensorType& type : tensor_types()) {
-      if (helpers.find(type.multiply) == product.getDirectCallee()->getDefinition()) {
-        result_.type = &type;
-      }
-    }
-    result_.parts = count_of_parts(product);
-    return result_.type != nullptr && result_.parts != nullptr;
-  }
+  const clang::Stmt& body() const { return *block_.function->getBody(); }
 
-  bool take_loops(const clang::CallExpr& product, const std::vector<Stages>& all) {
-    for (const Stages& stages : all) {
-      if (stages.kernel == block_.function && !stages.inside_loop &&
-          contains(*stages.loop, product)) {
-        result_.stages = &stages;
-      }
-    }
-    const auto buffered =
-        result_.stages == nullptr ? std::nullopt : find_single_buffered(kernel_, *result_.stages);
-    for (const DeviceLoop& loop : loops_) {
-      if (loop.function == block_.function && loop.counted.step_value == result_.type->depth &&
-          contains(*loop.counted.loop->getBody(), product)) {
-        result_.k = loop;
-      }
-    }
-    if (!buffered || result_.k.function == nullptr) {
-      return false;
-    }
-    result_.tiles = buffered->loop;
-    result_.depth = dyn_cast_or_null<clang::ParmVarDecl>(variable_of(buffered->loop.limit));
-    return result_.depth != nullptr && constant_value(kernel_, *buffered->loop.start) == 0 &&
-           buffered->loop.step != nullptr;
+  /// Keeps what is found first; whatever else is found must be the same.
+  template <class T> static bool take_one(const T*& known, const T* found) {
+    known = known == nullptr ? found : known;
+    return found != nullptr && known == found;
   }
 
   bool take_lane() {
@@ -143,77 +183,109 @@ private:
     return result_.lane != nullptr;
   }
 
-  bool take(WarpOperand& operand, const clang::Expr& argument) {
-    const auto* fragment = subscript_in(argument);
-    const clang::VarDecl* registers = fragment == nullptr ? nullptr : base_of(*fragment);
-    return registers != nullptr && take_registers(operand, *registers) && take_tile(operand) &&
-           take_load(operand) && take_matrix(operand);
+  // ---- what a product reads ---------------------------------------------------------------------
+
+  bool take_product(const clang::CallExpr& product) {
+    const LeafHelpers helpers(kernel_);
+    const TensorType* found = nullptr;
+    for (const TensorType& type : tensor_types()) {
+      if (helpers.find(type.multiply) == product.getDirectCallee()->getDefinition()) {
+        found = &type;
+      }
+    }
+    WarpMultiply multiply;
+    if (!take_one(result_.type, found) || !take_one(result_.parts, count_of_parts(product))) {
+      return false;
+    }
+    for (const DeviceLoop& loop : loops_) {
+      if (loop.function == block_.function && loop.counted.step_value == result_.type->depth &&
+          contains(*loop.counted.loop->getBody(), product)) {
+        multiply.k = loop;
+      }
+    }
+    if (multiply.k.function == nullptr ||
+        !take(multiply, multiply.left, result_.left, *product.getArg(1)) ||
+        !take(multiply, multiply.right, result_.right, *product.getArg(2))) {
+      return false;
+    }
+    result_.products.push_back(std::move(multiply));
+    return true;
   }
 
-  bool take_registers(WarpOperand& operand, const clang::VarDecl& registers) {
+  bool take(const WarpMultiply& multiply, WarpRead& read, WarpOperand& operand,
+            const clang::Expr& argument) {
+    const auto* fragment = subscript_in(argument);
+    const clang::VarDecl* registers = fragment == nullptr ? nullptr : base_of(*fragment);
+    return registers != nullptr && take_registers(multiply, read, *registers) &&
+           take_tile(multiply, read, operand);
+  }
+
+  bool take_registers(const WarpMultiply& multiply, WarpRead& read,
+                      const clang::VarDecl& registers) {
     for (const clang::BinaryOperator* assignment :
-         Mentions(*result_.k.counted.loop->getBody()).assignments) {
+         Mentions(*multiply.k.counted.loop->getBody()).assignments) {
       const auto* slot = subscript_in(*assignment->getLHS());
       const auto* part = slot == nullptr ? nullptr : subscript_in(*slot->getBase());
       if (part == nullptr || base_of(*part) != &registers) {
         continue;
       }
       const clang::VarDecl* counter = variable_of(slot->getIdx());
-      operand.part = variable_of(part->getIdx());
-      operand.part_registers = part;
+      read.part = variable_of(part->getIdx());
+      read.part_registers = part;
       const auto counted = counter == nullptr ? std::nullopt : loop_of_counter(kernel_, *counter);
       const DeviceLoop* loop = counted ? find_loop(loops_, *counted->loop) : nullptr;
-      if (loop == nullptr || operand.part == nullptr || operand.slots.function != nullptr) {
+      if (loop == nullptr || read.part == nullptr || read.slots.function != nullptr) {
         return false;
       }
-      operand.slots = *loop;
+      read.slots = *loop;
     }
-    return operand.slots.function != nullptr && take_accumulator(operand);
+    return read.slots.function != nullptr && take_accumulator(multiply, read);
   }
 
-  bool take_accumulator(WarpOperand& operand) const {
+  bool take_accumulator(const WarpMultiply& multiply, WarpRead& read) const {
     for (const DeviceLoop& loop : loops_) {
       if (loop.counted.step_value == 2 &&
-          contains(*result_.k.counted.loop->getBody(), *loop.counted.loop) &&
-          contains(*loop.counted.loop->getBody(), *operand.slots.counted.loop)) {
-        operand.accumulator = loop.counted.counter;
+          contains(*multiply.k.counted.loop->getBody(), *loop.counted.loop) &&
+          contains(*loop.counted.loop->getBody(), *read.slots.counted.loop)) {
+        read.accumulator = loop.counted.counter;
       }
     }
-    return operand.accumulator != nullptr;
+    return read.accumulator != nullptr;
   }
 
-  bool take_tile(WarpOperand& operand) {
+  bool take_tile(const WarpMultiply& multiply, WarpRead& read, WarpOperand& operand) {
     for (const clang::ArraySubscriptExpr* element :
-         Mentions(*operand.slots.counted.loop->getBody()).elements) {
-      const Memory memory = memory_of(*element);
-      if (operand.element == nullptr && memory.space == Space::Shared) {
-        operand.element = element; // the outermost subscript comes first
-        operand.tile = memory.member != nullptr
-                           ? static_cast<const clang::DeclaratorDecl*>(memory.member)
-                           : memory.variable;
+         Mentions(*read.slots.counted.loop->getBody()).elements) {
+      if (read.element == nullptr && memory_of(*element).space == Space::Shared) {
+        read.element = element; // the outermost subscript comes first
       }
     }
-    const auto* outer =
-        operand.element == nullptr ? nullptr : subscript_in(*operand.element->getBase());
-    if (outer == nullptr || subscript_in(*outer->getBase()) != nullptr) {
+    const std::vector<const clang::Expr*> indices = indices_of(read.element);
+    if (indices.size() != 2 && indices.size() != 3) {
       return false;
     }
-    const bool k_is_last = depends_on(*operand.element->getIdx(), *result_.k.counted.counter);
-    const clang::Expr& across = k_is_last ? *outer->getIdx() : *operand.element->getIdx();
-    operand.place = placing(across);
-    operand.tile_across = extent(*operand.tile, k_is_last ? 0 : 1);
-    return operand.place != nullptr && operand.tile_across != nullptr &&
-           !depends_on(across, *result_.k.counted.counter);
+    const clang::VarDecl& k = *multiply.k.counted.counter;
+    const bool k_is_last = depends_on(*indices.back(), k);
+    const clang::Expr& across = *indices[indices.size() - (k_is_last ? 2 : 1)];
+    if (depends_on(across, k) ||
+        !take_one(operand.tile, declaration_of(memory_of(*read.element))) ||
+        !take_one(operand.place, placing(across))) {
+      return false;
+    }
+    const int staged = indices.size() == 3 ? 1 : 0;
+    read.stage = staged == 1 ? indices.front() : nullptr;
+    operand.stages = staged == 1 ? extent(*operand.tile, 0) : nullptr;
+    return take_one(operand.tile_across, extent(*operand.tile, staged + (k_is_last ? 0 : 1))) &&
+           take_one(operand.tile_k, extent(*operand.tile, staged + (k_is_last ? 1 : 0)));
   }
 
-  /// Also through const variables.
-  static bool depends_on(const clang::Expr& expr, const clang::VarDecl& variable) {
-    const std::vector<const clang::VarDecl*> mentioned = Mentions(expr).variables;
-    return std::ranges::any_of(mentioned, [&](const clang::VarDecl* other) {
-      const bool followed =
-          other->isLocalVarDecl() && other->hasInit() && other->getType().isConstQualified();
-      return other == &variable || (followed && depends_on(*other->getInit(), variable));
-    });
+  /// Of array[a][b], a and b.
+  static std::vector<const clang::Expr*> indices_of(const clang::ArraySubscriptExpr* element) {
+    std::vector<const clang::Expr*> result;
+    for (; element != nullptr; element = subscript_in(*element->getBase())) {
+      result.insert(result.begin(), element->getIdx());
+    }
+    return result;
   }
 
   /// The variable that differs from thread to thread; nullptr where there are several.
@@ -237,7 +309,7 @@ private:
   /// Of one dimension as it is written, without the pad in extent + pad.
   static const clang::Expr* extent(const clang::DeclaratorDecl& tile, int dimension) {
     auto type = tile.getTypeSourceInfo()->getTypeLoc().getAs<clang::ArrayTypeLoc>();
-    if (dimension == 1 && !type.isNull()) {
+    for (; dimension > 0 && !type.isNull(); --dimension) {
       type = type.getElementLoc().getAs<clang::ArrayTypeLoc>();
     }
     const clang::Expr* size = type.isNull() ? nullptr : type.getSizeExpr();
@@ -249,76 +321,157 @@ private:
     return summands.front();
   }
 
-  bool take_load(WarpOperand& operand) const {
-    for (const StagePart& part : result_.stages->body) {
-      const bool fills = std::ranges::any_of(part.accesses.list, [&](const MemoryAccess& access) {
-        return access.writes && is_tile(operand, access.memory);
-      });
-      const bool others = std::ranges::any_of(part.accesses.list, [&](const MemoryAccess& access) {
-        return access.writes && access.memory.space == Space::Shared &&
-               !is_tile(operand, access.memory);
-      });
-      if (fills && (part.role != Role::Load || others || operand.load != nullptr)) {
+  // ---- what fills the tiles ---------------------------------------------------------------------
+
+  bool take_copies(WarpOperand& operand) {
+    const auto fills = [&](const MemoryAccess& access) {
+      return access.writes && declaration_of(access.memory) == operand.tile;
+    };
+    for (const clang::Stmt* statement :
+         Finder(fills, [&](const MemoryAccess& access) {
+           return fills(access) || access.memory.space == Space::Register ||
+                  (access.memory.space == Space::Global && !access.writes);
+         }).in(body())) {
+      if (!take_copy(operand, *statement)) {
         return false;
       }
-      operand.load = fills ? part.statement : operand.load;
     }
-    return operand.load != nullptr;
+    return operand.across != nullptr;
   }
 
-  static bool is_tile(const WarpOperand& operand, const Memory& memory) {
-    return operand.tile == (memory.member != nullptr
-                                ? static_cast<const clang::DeclaratorDecl*>(memory.member)
-                                : memory.variable);
+  bool take_copy(WarpOperand& operand, const clang::Stmt& statement) {
+    const Mentions mentions(statement);
+    TileCopy copy{.statement = &statement, .k = {}, .across = {}};
+    const clang::VarDecl* registers = nullptr;
+    bool reads_matrix = false;
+    for (const clang::ArraySubscriptExpr* element : mentions.elements) {
+      const Memory memory = memory_of(*element);
+      const auto indices = indices_of(element);
+      if (memory.space == Space::Shared && operand.stages != nullptr && indices.size() == 3) {
+        copy.stage = indices.front();
+      }
+      reads_matrix |= memory.space == Space::Global;
+      registers = memory.space == Space::Register ? memory.variable : registers;
+    }
+    if ((copy.stage == nullptr) != (operand.stages == nullptr)) {
+      return false;
+    }
+    if (reads_matrix) {
+      copy.way = mentions.copies ? TileCopy::Way::Async : TileCopy::Way::Direct;
+      return take_matrix(operand, std::move(copy));
+    }
+    copy.way = TileCopy::Way::FromRegisters;
+    copy.registers = registers;
+    operand.copies.push_back(std::move(copy));
+    return registers != nullptr && take_registers_filled(operand, *registers);
   }
 
-  bool take_matrix(WarpOperand& operand) {
-    const Mentions load(*operand.load);
+  bool take_registers_filled(WarpOperand& operand, const clang::VarDecl& registers) {
+    const auto fills = [&](const MemoryAccess& access) {
+      return access.writes && access.memory.variable == &registers && access.source &&
+             access.source->space == Space::Global;
+    };
+    const auto found = Finder(fills, [](const MemoryAccess& access) {
+                         return access.memory.space == Space::Register ||
+                                (access.memory.space == Space::Global && !access.writes);
+                       }).in(body());
+    return !found.empty() && std::ranges::all_of(found, [&](const clang::Stmt* statement) {
+      return take_matrix(operand, {.statement = statement,
+                                   .way = TileCopy::Way::ToRegisters,
+                                   .registers = &registers,
+                                   .k = {},
+                                   .across = {}});
+    });
+  }
+
+  bool take_matrix(WarpOperand& operand, TileCopy copy) {
+    const Mentions mentions(*copy.statement);
     std::optional<ElementIndex> index;
-    for (const clang::ArraySubscriptExpr* element : load.elements) {
+    for (const clang::ArraySubscriptExpr* element : mentions.elements) {
       const Memory memory = memory_of(*element);
       if (memory.space != Space::Global) {
         continue;
       }
-      const auto* matrix = dyn_cast_or_null<clang::ParmVarDecl>(memory.variable);
-      if (matrix == nullptr || (operand.matrix != nullptr && matrix != operand.matrix)) {
+      if (!take_one(operand.matrix, dyn_cast_or_null<clang::ParmVarDecl>(memory.variable))) {
         return false;
       }
-      operand.matrix = matrix;
       index = index ? index : element_index(kernel_, *element->getIdx());
     }
-    return index && take_coordinates(operand, *index) && take_size(operand, load);
+    if (!index || !take_coordinates(operand, copy, *index) || !take_sizes(operand, mentions)) {
+      return false;
+    }
+    operand.copies.push_back(std::move(copy));
+    return true;
   }
 
-  bool take_coordinates(WarpOperand& operand, const ElementIndex& index) {
-    const clang::VarDecl& k0 = *result_.tiles.counter;
-    operand.pitch = index.width;
-    operand.k_along_rows = std::ranges::any_of(
-        index.column, [&](const clang::Expr* summand) { return depends_on(*summand, k0); });
-    std::vector<const clang::Expr*> across;
-    for (const clang::Expr* part :
-         operand.k_along_rows ? std::vector<const clang::Expr*>{index.row} : index.column) {
-      add_summands(*part, across);
+  /// Across the matrix a block has its own place, along k all have the same.
+  bool take_coordinates(WarpOperand& operand, TileCopy& copy, const ElementIndex& index) {
+    std::vector<const clang::Expr*> row;
+    std::vector<const clang::Expr*> column;
+    add_uniform(*index.row, row);
+    for (const clang::Expr* part : index.column) {
+      add_uniform(*part, column);
     }
+    const auto is_across = [](const std::vector<const clang::Expr*>& summands) {
+      return std::ranges::any_of(
+          summands, [](const clang::Expr* summand) { return depends_on_block(*summand); });
+    };
+    const bool k_along_rows = is_across(row);
+    operand.k_along_rows = operand.pitch == nullptr ? k_along_rows : operand.k_along_rows;
+    copy.across = k_along_rows ? row : column;
+    copy.k = k_along_rows ? column : row;
+    return take_one(operand.pitch, index.width) && operand.k_along_rows == k_along_rows &&
+           !copy.k.empty() && is_across(copy.across) && !is_across(copy.k);
+  }
+
+  /// Summands that are the same in all threads of a block.
+  void add_uniform(const clang::Expr& expr, std::vector<const clang::Expr*>& found) const {
     Uniformity uniformity(kernel_);
-    std::ranges::copy_if(across, std::back_inserter(operand.block_across),
-                         [&](const clang::Expr* summand) { return uniformity.holds(*summand); });
-    return !operand.block_across.empty() && depends_on(*index.row, k0) == !operand.k_along_rows;
+    const auto* sum = dyn_cast<clang::BinaryOperator>(&definition_of(expr));
+    if (uniformity.holds(expr)) {
+      found.push_back(&expr);
+    } else if (sum != nullptr && sum->getOpcode() == clang::BO_Add) {
+      add_uniform(*sum->getLHS(), found);
+      add_uniform(*sum->getRHS(), found);
+    }
   }
 
-  /// What the load compares its coordinates with: nothing else says how large the matrix is.
-  bool take_size(WarpOperand& operand, const Mentions& load) const {
-    for (const clang::BinaryOperator* comparison : load.comparisons) {
+  /// What a copy compares its coordinates with: nothing else says how large the matrix is.
+  bool take_sizes(WarpOperand& operand, const Mentions& copy) {
+    return std::ranges::all_of(copy.comparisons, [&](const clang::BinaryOperator* comparison) {
       const auto* limit = dyn_cast_or_null<clang::ParmVarDecl>(variable_of(comparison->getRHS()));
-      if (limit == nullptr || depends_on(*comparison->getLHS(), *result_.tiles.counter)) {
-        continue;
+      return limit == nullptr ||
+             take_one(depends_on_block(*comparison->getLHS()) ? operand.across : result_.depth,
+                      limit);
+    });
+  }
+
+  // ---- the sum ----------------------------------------------------------------------------------
+
+  /// The loop around a product ends in time: from there on there are no words to read.
+  bool sums_to_the_end() const {
+    return std::ranges::all_of(result_.products, [&](const WarpMultiply& product) {
+      const DeviceLoop* around = nullptr;
+      for (const DeviceLoop& loop : loops_) {
+        if (contains(*loop.counted.loop->getBody(), *product.k.counted.loop)) {
+          around = &loop;
+        }
       }
-      if (operand.across != nullptr && limit != operand.across) {
-        return false;
+      return around == nullptr || depends_on(*around->counted.limit, *result_.depth);
+    });
+  }
+
+  bool take_statement() {
+    for (const clang::Stmt* statement : body().children()) {
+      const auto is_inside = [&](const TileCopy& copy) {
+        return contains(*statement, *copy.statement);
+      };
+      if (result_.statement == nullptr && (std::ranges::any_of(result_.left.copies, is_inside) ||
+                                           std::ranges::any_of(result_.right.copies, is_inside))) {
+        result_.statement = statement;
       }
-      operand.across = limit;
     }
-    return operand.across != nullptr;
+    return result_.statement != nullptr;
   }
 
   const Kernel& kernel_;
@@ -329,9 +482,8 @@ private:
 
 } // namespace
 
-std::optional<WarpOperands> warp_operands(const Kernel& kernel, const ThreadBlock& block,
-                                          const std::vector<Stages>& stages) {
-  return OperandFinder(kernel, block).find(stages);
+std::optional<WarpOperands> warp_operands(const Kernel& kernel, const ThreadBlock& block) {
+  return OperandFinder(kernel, block).find();
 }
 
 } // namespace evo

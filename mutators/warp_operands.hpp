@@ -5,10 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "mutators/analysis/counted_loop.hpp"
 #include "mutators/analysis/element_stores.hpp"
 #include "mutators/analysis/loops.hpp"
-#include "mutators/analysis/stage_model.hpp"
 #include "mutators/kernel.hpp"
 #include "mutators/tensor_type.hpp"
 #include "mutators/thread_block.hpp"
@@ -25,45 +23,67 @@ class VarDecl;
 
 namespace evo {
 
-/// A matrix, a tile of it in shared memory, and a lane's registers of the tile, in which each float
-/// is several parts. `across` is the coordinate that is not k.
-struct WarpOperand {
-  // registers[..][part][slot] = ..., in a loop over slots
+/// registers[..][part][slot] = ..., in a loop over slots: a lane's registers of a tile, in which
+/// each float is several parts.
+struct WarpRead {
   const clang::ArraySubscriptExpr* part_registers = nullptr; // registers[..][part]
   const clang::VarDecl* part = nullptr;
   DeviceLoop slots;
-  const clang::VarDecl* accumulator = nullptr; // counts, by 2, the accumulators across
-
-  const clang::ArraySubscriptExpr* element = nullptr; // of the tile, as it is read
-  const clang::DeclaratorDecl* tile = nullptr;        // float[..][..]
-  const clang::Expr* tile_across = nullptr;           // its extent, without a pad
-  const clang::VarDecl* place = nullptr;              // says where across the tile a lane reads
-
-  const clang::Stmt* load = nullptr; // fills the tile, and nothing else
-  const clang::ParmVarDecl* matrix = nullptr;
-  bool k_along_rows = false;                    // of the matrix: neighbours in k are neighbours
-  std::vector<const clang::Expr*> block_across; // where the tile begins in the matrix, summands
-  const clang::ParmVarDecl* pitch = nullptr;    // of the matrix's rows
-  const clang::ParmVarDecl* across = nullptr;   // how large the matrix is
+  const clang::VarDecl* accumulator = nullptr;        // counts, by 2, the accumulators across
+  const clang::ArraySubscriptExpr* element = nullptr; // of the tile
+  const clang::Expr* stage = nullptr;                 // which tile, of several; else nullptr
 };
 
-/// One reduction loop over tiles of both operands.
+/// One call of mma.sync and what it reads, for each step along k in a tile.
+struct WarpMultiply {
+  DeviceLoop k;
+  WarpRead left;
+  WarpRead right;
+};
+
+/// A statement that fills a tile from the matrix, or one of two that do by way of registers.
+struct TileCopy {
+  enum class Way { Direct, Async, ToRegisters, FromRegisters };
+
+  const clang::Stmt* statement = nullptr; // maybe an AttributedStmt
+  Way way = Way::Direct;
+  const clang::Expr* stage = nullptr;        // which tile, of several; else nullptr
+  const clang::VarDecl* registers = nullptr; // an array
+  std::vector<const clang::Expr*> k;         // where the tile begins in the matrix, summands
+  std::vector<const clang::Expr*> across;
+};
+
+/// A matrix and its tiles in shared memory. `across` is the coordinate that is not k.
+struct WarpOperand {
+  const clang::DeclaratorDecl* tile = nullptr; // float[..][..], or several of them
+  const clang::Expr* stages = nullptr;         // how many; nullptr for one
+  const clang::Expr* tile_across = nullptr;    // its extents, without a pad
+  const clang::Expr* tile_k = nullptr;
+  const clang::VarDecl* place = nullptr; // says where across the tile a lane reads
+
+  std::vector<TileCopy> copies;
+  const clang::ParmVarDecl* matrix = nullptr;
+  bool k_along_rows = false;                  // of the matrix: neighbours in k are neighbours
+  const clang::ParmVarDecl* pitch = nullptr;  // of the matrix's rows
+  const clang::ParmVarDecl* across = nullptr; // how large the matrix is
+};
+
+/// All that a kernel multiplies: a sum over tiles of both operands, maybe on several paths.
 struct WarpOperands {
   const clang::FunctionDecl* function = nullptr;
-  const Stages* stages = nullptr;
-  CountedLoop tiles; // k0, from 0 to `depth` by the tile's
-  const clang::ParmVarDecl* depth = nullptr;
-  DeviceLoop k; // inside a tile
+  const clang::Stmt* statement = nullptr;    // the first one of the kernel with any of it
+  const clang::ParmVarDecl* depth = nullptr; // how long the sum is
   const TensorType* type = nullptr;
   const clang::VarDecl* parts = nullptr; // the constant that counts them
   const clang::VarDecl* lane = nullptr;
+  std::vector<WarpMultiply> products;
   WarpOperand left;
   WarpOperand right;
 };
 
-/// nullopt unless the kernel multiplies by one call of mma.sync alone, whose operands it splits in
-/// registers, from tiles that stand in shared memory once.
-std::optional<WarpOperands> warp_operands(const Kernel& kernel, const ThreadBlock& block,
-                                          const std::vector<Stages>& stages);
+/// nullopt unless the kernel multiplies by calls of one mma.sync, whose operands it splits in
+/// registers, from tiles that statements of their own fill, each from a matrix that it compares
+/// its coordinates with the sizes of.
+std::optional<WarpOperands> warp_operands(const Kernel& kernel, const ThreadBlock& block);
 
 } // namespace evo
