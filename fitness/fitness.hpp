@@ -29,6 +29,9 @@ struct Fitness {
   bool measured = false; // false: the times are the analytic model's estimate
   std::vector<SizeResult> sizes;
   double speedup = 0; // geometric mean over sizes of reference_ms / median_ms
+  /// Of a wrong answer: its speed-up where it is right about the inputs that are timed and wrong in
+  /// a case that its verification went through. It is no result, but what comes of it may be right.
+  double frail_speedup = 0;
   /// Of contenders, and of what is checked by hand.
   std::optional<Verification> verification = std::nullopt;
 

@@ -96,9 +96,9 @@ auto fields(const Verification&) {
 /// Without the verification, which need not be there.
 auto fields(const Fitness&) {
   using T = Fitness;
-  return std::tuple{Field{"verdict", &T::verdict}, Field{"detail", &T::detail},
+  return std::tuple{Field{"verdict", &T::verdict},   Field{"detail", &T::detail},
                     Field{"measured", &T::measured}, Field{"sizes", &T::sizes},
-                    Field{"speedup", &T::speedup}};
+                    Field{"speedup", &T::speedup},   Field{"frail_speedup", &T::frail_speedup}};
 }
 
 /// What a request calls itself on the wire.

@@ -6,7 +6,9 @@ namespace evo {
 
 Fitness verified(Fitness fitness, VerifyResponse response) {
   if (response.verdict != Verdict::Ok) {
+    const double frail = response.verdict == Verdict::WrongAnswer ? fitness.speedup : 0;
     fitness = failed(response.verdict, std::move(response.detail), fitness.measured);
+    fitness.frail_speedup = frail;
   }
   fitness.verification = std::move(response.verification);
   return fitness;

@@ -32,8 +32,11 @@ Products products_of(const std::map<std::string, KernelResources>& kernels) {
 }
 
 bool fitter(const Individual& a, const Individual& b) {
-  if (a.fitness.speedup != b.fitness.speedup) {
-    return a.fitness.speedup > b.fitness.speedup;
+  if (a.viable() != b.viable()) {
+    return a.viable();
+  }
+  if (a.pace() != b.pace()) {
+    return a.pace() > b.pace();
   }
   return a.genome.id < b.genome.id;
 }

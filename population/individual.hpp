@@ -39,12 +39,17 @@ struct Individual {
   Verdict verdict() const { return duplicate_of.empty() ? fitness.verdict : Verdict::Duplicate; }
   /// Correct, and the first of its kind.
   bool viable() const { return verdict() == Verdict::Ok; }
+  /// Right about what is timed, but not in every case that binds: a parent, and never a result.
+  bool frail() const { return duplicate_of.empty() && fitness.frail_speedup > 0; }
+  /// The speed-up by which parents are chosen; 0 of what is neither.
+  double pace() const { return viable() ? fitness.speedup : frail() ? fitness.frail_speedup : 0; }
 };
 
 /// Of all kernels of a file together.
 Products products_of(const std::map<std::string, KernelResources>& kernels);
 
-/// Faster first; equal speed-ups by id, so that every order of arrival sorts alike.
+/// Viable ones first, the faster first; equal ones by id, so that every order of arrival sorts
+/// alike.
 bool fitter(const Individual& a, const Individual& b);
 
 void to_json(nlohmann::json& json, const KernelResources& resources);

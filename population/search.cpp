@@ -135,15 +135,21 @@ void Search::record(const std::vector<Individual>& individuals) {
   credit_.add(earnings);
 }
 
-/// The logarithm of how much faster a child is than its fittest parent; 0 where it is not.
+/// The logarithm of how much faster a child is than its fittest parent; 0 where it is not. A right
+/// child of frail parents gains, whatever it costs.
 double Search::gain_of(const Individual& child) const {
   double best = 0;
+  bool frail = true;
   for (const std::string& parent : child.parents) {
     const Individual* known = archive_.find(parent);
-    best = std::max(best, known == nullptr ? 0 : known->fitness.speedup);
+    best = std::max(best, known == nullptr ? 0 : known->pace());
+    frail = frail && known != nullptr && known->frail();
   }
-  const bool gains = child.viable() && best > 0 && child.fitness.speedup > best;
-  return gains ? std::log(child.fitness.speedup / best) : 0;
+  if (best == 0 || child.pace() == 0) {
+    return 0;
+  }
+  constexpr double mended = 0.3;
+  return std::max({std::log(child.pace() / best), child.viable() && frail ? mended : 0.0, 0.0});
 }
 
 } // namespace evo

@@ -36,6 +36,7 @@ Niche niche_of(const Individual& individual) {
     most = std::max(most, kernel.registers);
   }
   return {.precision = precision_class(products_of(individual.kernels)),
+          .frail = individual.frail(),
           .registers = most <= 64    ? 0
                        : most <= 128 ? 1
                                      : 2};
@@ -62,7 +63,8 @@ std::vector<Individual> survivors(const std::vector<Individual>& members,
                                   const std::vector<Individual>& children, std::size_t count) {
   std::vector<Individual> all;
   for (const auto* group : {&members, &children}) {
-    std::ranges::copy_if(*group, std::back_inserter(all), &Individual::viable);
+    std::ranges::copy_if(*group, std::back_inserter(all),
+                         [](const Individual& individual) { return individual.pace() > 0; });
   }
   std::ranges::sort(all, fitter);
   const auto same_id = [](const Individual& a, const Individual& b) {
@@ -74,7 +76,7 @@ std::vector<Individual> survivors(const std::vector<Individual>& members,
   std::vector<Individual> result;
   for (Individual& individual : all) {
     const bool is_first = niches.insert(niche_of(individual)).second;
-    if (is_first || result.size() < count) {
+    if (is_first || (individual.viable() && result.size() < count)) {
       result.push_back(std::move(individual));
     }
   }

@@ -14,6 +14,7 @@ namespace evo {
 /// blocks of them a multiprocessor holds.
 struct Niche {
   PrecisionClass precision = PrecisionClass::Unknown;
+  bool frail = false;
   int registers = 0; // per thread, of the kernel with the most: 0 up to 64, 1 up to 128, 2 beyond
 
   auto operator<=>(const Niche&) const = default;
@@ -29,8 +30,9 @@ const Individual& tournament(const std::vector<Individual>& members, std::size_t
 /// which is as likely: what is slower than others may lead further.
 const Individual& choose_parent(const std::vector<Individual>& members, Random& random);
 
-/// The `count` fittest viable of members and children, and the fittest of every niche beyond them;
-/// fittest first, no id twice: the elite survives until something better comes.
+/// The `count` fittest viable of members and children, and beyond them the fittest of every niche,
+/// the frail ones' too; fittest first, no id twice: the elite survives until something better
+/// comes.
 std::vector<Individual> survivors(const std::vector<Individual>& members,
                                   const std::vector<Individual>& children, std::size_t count);
 
