@@ -64,7 +64,8 @@ public:
     for (const TensorType& type : tensor_types()) {
       bool proved = &type == type_;
       for (std::int64_t parts = 1; parts <= type.most_parts && is_like(type); ++parts) {
-        if (&type == type_ && parts == parts_->value) {
+        Evaluator evaluator(kernel_, {{parts_->declaration, parts}});
+        if ((&type == type_ && parts == parts_->value) || check_rules(rules_, evaluator)) {
           continue;
         }
         auto edits = with(type, parts);
@@ -185,6 +186,7 @@ private:
   const clang::FunctionDecl& function_;
   ThreadExchange& exchange_;
   const LeafHelpers helpers_; // of the file as it is
+  const ConstantRules rules_ = find_rules(kernel_);
   const TensorType* type_ = nullptr;
   Calls products_;
   const clang::Decl* code_ = nullptr; // that calls the helpers

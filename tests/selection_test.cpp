@@ -96,6 +96,46 @@ TEST(Survivors, KeepTheFittestOfEveryNicheToo) {
   EXPECT_THAT(ids(result), ElementsAre("fast", "next", "small", "tensor"));
 }
 
+/// Right about what is timed, wrong in another case.
+Individual frail(std::string id, double speedup, PrecisionClass precision) {
+  Individual result = in_niche(std::move(id), 0, precision, 255);
+  result.fitness = failed(Verdict::WrongAnswer, "in the case", true);
+  result.fitness.frail_speedup = speedup;
+  return result;
+}
+
+TEST(Survivors, KeepTheFittestFrailOnesAsParentsAlone) {
+  const std::vector<Individual> members{in_niche("fast", 2, PrecisionClass::Ffma, 255)};
+  const auto result =
+      survivors(members,
+                {frail("frailer", 8, PrecisionClass::Bf16), frail("frail", 9, PrecisionClass::Bf16),
+                 individual("wrong", 0, Verdict::WrongAnswer)},
+                3);
+  EXPECT_THAT(ids(result), ElementsAre("fast", "frail"));
+  EXPECT_FALSE(result.back().viable());
+  EXPECT_EQ(result.back().pace(), 9);
+  Random random = random_for(1, 1, 1);
+  std::set<std::string> parents;
+  for (int i = 0; i < 50; ++i) {
+    parents.insert(choose_parent(result, random).genome.id);
+  }
+  EXPECT_THAT(parents, testing::UnorderedElementsAre("fast", "frail"));
+}
+
+TEST(Verified, KeepsThePaceOfWhatOnlyTheVerificationFails) {
+  Fitness timed{.verdict = Verdict::Ok, .detail = {}, .sizes = {}, .speedup = 3};
+  VerifyResponse wrong;
+  wrong.fail(Verdict::WrongAnswer, "in a case");
+  const Fitness frail_fitness = verified(timed, wrong);
+  EXPECT_EQ(frail_fitness.verdict, Verdict::WrongAnswer);
+  EXPECT_EQ(frail_fitness.speedup, 0);
+  EXPECT_EQ(frail_fitness.frail_speedup, 3);
+  VerifyResponse crash;
+  crash.fail(Verdict::Crash, "gone");
+  EXPECT_EQ(verified(timed, crash).frail_speedup, 0);
+  EXPECT_EQ(verified(timed, {}).frail_speedup, 0);
+}
+
 TEST(Parents, AreHalfOfTheTimeOfAnyNiche) {
   const std::vector<Individual> members{in_niche("fast", 9, PrecisionClass::Ffma, 255),
                                         in_niche("next", 8, PrecisionClass::Ffma, 255),

@@ -76,6 +76,14 @@ TEST(SplitOperands, LeavesTheStrategyToTensorise) {
   }
 }
 
+// As where a count of parts leaves a copy without a whole number of steps.
+TEST(SplitOperands, LeavesOnlyThePartsThatTheFileAllows) {
+  const std::string even = test::replaced(
+      followed(golden(), split), "constexpr int multiply_parts = 2;\n",
+      "constexpr int multiply_parts = 2;\nstatic_assert(multiply_parts % 2 == 0);\n");
+  EXPECT_THAT(test::labels(tensorise(), even), ElementsAre("multiply/k fp16x3"));
+}
+
 // Copies of whole words need neither a guard nor a wider access.
 TEST(SplitOperands, LeavesTheCopiesToPipelines) {
   const std::string after =
