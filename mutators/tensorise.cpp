@@ -42,6 +42,7 @@
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/Decl.h>
 #include <clang/AST/Expr.h>
+#include <clang/AST/ParentMapContext.h>
 
 #include "mutators/analysis/accesses.hpp"
 #include "mutators/analysis/constants.hpp"
@@ -378,16 +379,10 @@ private:
 
   /// 0 in a macro.
   unsigned end_of_definition(const clang::VarDecl& variable) const {
-    for (const clang::Stmt* statement : block_.function->getBody()->children()) {
-      const auto* definition = dyn_cast<clang::DeclStmt>(statement);
-      if (definition != nullptr &&
-          std::ranges::any_of(definition->decls(),
-                              [&](const clang::Decl* own) { return own == &variable; })) {
-        const auto span = span_of(kernel_, *definition);
-        return span ? span->end : 0;
-      }
-    }
-    return 0;
+    const auto parents = kernel_.ast().getParents(variable);
+    const auto* definition = parents.empty() ? nullptr : parents[0].get<clang::DeclStmt>();
+    const auto span = definition == nullptr ? std::nullopt : span_of(kernel_, *definition);
+    return span ? span->end : 0;
   }
 
   /// How many parts there are, and what must stay so for the cores.
@@ -453,17 +448,21 @@ public:
     return result;
   }
 
+  /// For the product with the largest tile, which is worth it.
   std::vector<Gene> preparation(const Kernel& kernel) const override {
     ThreadExchange exchange(kernel);
+    std::vector<Gene> result;
+    std::int64_t most = 0;
     for (const ThreadBlock& block : thread_blocks(kernel)) {
       for (auto& cores : by_accumulators(product_cores(kernel, *block.function))) {
-        auto genes = Tensorisation(kernel, block, std::move(cores), exchange).preparation();
-        if (has_tensor_cores(kernel.target()) && !genes.empty()) {
-          return genes;
+        const std::int64_t products = block.threads * products_per_step(kernel, cores.front());
+        if (products > most) {
+          most = products;
+          result = Tensorisation(kernel, block, std::move(cores), exchange).preparation();
         }
       }
     }
-    return {};
+    return has_tensor_cores(kernel.target()) ? result : std::vector<Gene>{};
   }
 
 private:

@@ -31,10 +31,12 @@ const clang::VarDecl* constant_named(const clang::Expr& expr) {
 
 } // namespace
 
-std::vector<const clang::VarDecl*> const_integers(const clang::FunctionDecl& function) {
-  std::vector<const clang::VarDecl*> result;
-  for (const clang::Stmt* statement : function.getBody()->children()) {
-    const auto* definition = dyn_cast<clang::DeclStmt>(statement);
+namespace {
+
+/// Those that a piece of code defines right in its braces.
+void add_const_integers(const clang::Stmt& braces, std::vector<const clang::VarDecl*>& found) {
+  for (const clang::Stmt* statement : braces.children()) {
+    const auto* definition = dyn_cast_or_null<clang::DeclStmt>(statement);
     if (definition == nullptr) {
       continue;
     }
@@ -42,10 +44,28 @@ std::vector<const clang::VarDecl*> const_integers(const clang::FunctionDecl& fun
       const auto* variable = dyn_cast<clang::VarDecl>(declaration);
       if (variable != nullptr && variable->hasInit() && variable->getType().isConstQualified() &&
           variable->getType()->isIntegerType()) {
-        result.push_back(variable);
+        found.push_back(variable);
       }
     }
   }
+}
+
+/// Of a function and of its outermost loops: one of them may give a block several tiles.
+std::vector<const clang::VarDecl*> thread_integers(const clang::FunctionDecl& function) {
+  std::vector<const clang::VarDecl*> result = const_integers(function);
+  for (const clang::Stmt* statement : function.getBody()->children()) {
+    if (const auto* loop = dyn_cast<clang::ForStmt>(statement)) {
+      add_const_integers(*loop->getBody(), result);
+    }
+  }
+  return result;
+}
+
+} // namespace
+
+std::vector<const clang::VarDecl*> const_integers(const clang::FunctionDecl& function) {
+  std::vector<const clang::VarDecl*> result;
+  add_const_integers(*function.getBody(), result);
   return result;
 }
 
@@ -66,7 +86,7 @@ std::vector<ThreadBlock> thread_blocks(const Kernel& kernel) {
            .threads = launch.block.x,
            .written = named != nullptr ? named->getNameAsString() : std::to_string(launch.block.x),
            .named = named,
-           .locals = const_integers(*function)});
+           .locals = thread_integers(*function)});
     }
   }
   return result;

@@ -27,7 +27,9 @@ struct ThreadBlock {
   std::int64_t threads = 0;
   std::string written;                       // their number: a constant's name, or the digits
   const clang::VarDecl* named = nullptr;     // that constant
-  std::vector<const clang::VarDecl*> locals; // const integers defined outside loops and branches
+  /// Const integers defined outside branches and loops, or right in an outermost loop, which may
+  /// give a block several tiles.
+  std::vector<const clang::VarDecl*> locals;
 };
 
 /// The const integers that a function defines outside loops and branches, in source order.

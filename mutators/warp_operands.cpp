@@ -4,8 +4,10 @@
 #include <functional>
 #include <utility>
 
+#include <clang/AST/ASTContext.h>
 #include <clang/AST/Decl.h>
 #include <clang/AST/Expr.h>
+#include <clang/AST/ParentMapContext.h>
 #include <clang/AST/TypeLoc.h>
 
 #include "mutators/analysis/accesses.hpp"
@@ -88,14 +90,13 @@ const clang::DeclaratorDecl* declaration_of(const Memory& memory) {
                                   : memory.variable;
 }
 
-/// Also through const variables.
+/// Also by what local variables begin with.
 bool depends_on(const clang::Expr& expr,
                 const std::function<bool(const clang::VarDecl&)>& matches) {
   const std::vector<const clang::VarDecl*> mentioned = Mentions(expr).variables;
   return std::ranges::any_of(mentioned, [&](const clang::VarDecl* other) {
-    const bool followed =
-        other->isLocalVarDecl() && other->hasInit() && other->getType().isConstQualified();
-    return matches(*other) || (followed && depends_on(*other->getInit(), matches));
+    return matches(*other) ||
+           (other->isLocalVarDecl() && other->hasInit() && depends_on(*other->getInit(), matches));
   });
 }
 
@@ -448,21 +449,28 @@ private:
 
   // ---- the sum ----------------------------------------------------------------------------------
 
-  /// The loop around a product ends in time: from there on there are no words to read.
+  /// Some loop over tiles ends with the matrices: from there on there are no words to read.
   bool sums_to_the_end() const {
-    return std::ranges::all_of(result_.products, [&](const WarpMultiply& product) {
+    return std::ranges::any_of(result_.products, [&](const WarpMultiply& product) {
       const DeviceLoop* around = nullptr;
       for (const DeviceLoop& loop : loops_) {
         if (contains(*loop.counted.loop->getBody(), *product.k.counted.loop)) {
           around = &loop;
         }
       }
-      return around == nullptr || depends_on(*around->counted.limit, *result_.depth);
+      return around != nullptr && depends_on(*around->counted.limit, *result_.depth);
     });
   }
 
+  /// In the braces where the place is known.
   bool take_statement() {
-    for (const clang::Stmt* statement : body().children()) {
+    const auto definitions = kernel_.ast().getParents(*result_.left.place);
+    const auto* definition = definitions.empty() ? nullptr : definitions[0].get<clang::DeclStmt>();
+    const clang::Stmt* braces = definition == nullptr ? nullptr : parent_of(kernel_, *definition);
+    if (braces == nullptr) {
+      return false;
+    }
+    for (const clang::Stmt* statement : braces->children()) {
       const auto is_inside = [&](const TileCopy& copy) {
         return contains(*statement, *copy.statement);
       };

@@ -71,7 +71,7 @@ struct WarpOperand {
 /// All that a kernel multiplies: a sum over tiles of both operands, maybe on several paths.
 struct WarpOperands {
   const clang::FunctionDecl* function = nullptr;
-  const clang::Stmt* statement = nullptr;    // the first one of the kernel with any of it
+  const clang::Stmt* statement = nullptr;    // the first one with any of it, where places are known
   const clang::ParmVarDecl* depth = nullptr; // how long the sum is
   const TensorType* type = nullptr;
   const clang::VarDecl* parts = nullptr; // the constant that counts them

@@ -125,6 +125,29 @@ TEST(Ladder, TensorCoresAreOneMutationFromTheSeed) {
   EXPECT_THAT(*dialect.proposals(ready, split_operands()), testing::SizeIs(1));
 }
 
+// Nor does a search get there by first making the most of other arithmetic.
+TEST(Ladder, TensorCoresAreOneMutationFromKernelsOfASearch) {
+  const Dialect dialect{mutators(), Target::find("sm_90").value()};
+  const std::vector<std::vector<Gene>> trails = {
+      {{"load_fragments", "gemm/k fragments"},
+       {"reshape_tile", "gemm/gemm_block_k 16"},
+       {"vectorise_access", "gemm/w copy vector 2"},
+       {"double_buffer", "gemm/k0 double buffer"},
+       {"fold_low_rank", "gemm/W fold update"},
+       {"unroll_loop", "gemm/i unroll 4"}},
+      {{"tile_reduction", "project/k tile 16x32x64, 2x2 per thread"},
+       {"pipeline_copies", "gemm/k0 stages 2 async x"},
+       {"stage_epilogue", "gemm/epilogue 32 rows"},
+       {"persist_blocks", "gemm/blocks persistent 132"}},
+  };
+  for (const std::vector<Gene>& trail : trails) {
+    const Followed parent = follow(lora_seed("tiled"), trail, dialect);
+    EXPECT_THAT(to_strings(parent.dropped), testing::IsEmpty());
+    const Genome ready = prepared(parent.genome, split_operands(), dialect);
+    EXPECT_THAT(*dialect.proposals(ready, split_operands()), testing::SizeIs(1));
+  }
+}
+
 TEST(Ladder, LongOtherStrategiesComputeWhatTheSeedsDo) {
   const Target h200 = Target::find("sm_90").value();
   expect_seed_values("tensor_bf16x3_promoted", "tiled", {67, 128}, h200);

@@ -171,4 +171,8 @@ std::vector<ProductCore> product_cores(const Kernel& kernel, const clang::Functi
   return result;
 }
 
+std::int64_t products_per_step(const Kernel& kernel, const ProductCore& core) {
+  return trip_count(kernel, core.rows).value_or(0) * trip_count(kernel, core.columns).value_or(0);
+}
+
 } // namespace evo

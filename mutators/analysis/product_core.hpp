@@ -1,6 +1,7 @@
 // The core of a matrix product: where a thread multiplies what lies in shared memory.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "mutators/analysis/counted_loop.hpp"
@@ -36,5 +37,8 @@ struct ProductCore {
 
 /// Those of a function, in source order.
 std::vector<ProductCore> product_cores(const Kernel& kernel, const clang::FunctionDecl& function);
+
+/// How many products a thread adds up for each k; 0 where that is not constant.
+std::int64_t products_per_step(const Kernel& kernel, const ProductCore& core);
 
 } // namespace evo
