@@ -110,10 +110,10 @@ bool depends_on_block(const clang::Expr& expr) {
 }
 
 /// The statements that do one thing and nothing else to memory, the outermost ones.
-class Finder {
+class WarpOperandsFinder {
 public:
-  Finder(std::function<bool(const MemoryAccess&)> wanted,
-         std::function<bool(const MemoryAccess&)> allowed)
+  WarpOperandsFinder(std::function<bool(const MemoryAccess&)> wanted,
+                     std::function<bool(const MemoryAccess&)> allowed)
       : wanted_(std::move(wanted)), allowed_(std::move(allowed)) {}
 
   std::vector<const clang::Stmt*> in(const clang::Stmt& code) {
@@ -145,9 +145,10 @@ private:
   std::vector<const clang::Stmt*> found_;
 };
 
-class OperandFinder {
+class WarpOperandFinder {
 public:
-  OperandFinder(const Kernel& kernel, const ThreadBlock& block) : kernel_(kernel), block_(block) {}
+  WarpOperandFinder(const Kernel& kernel, const ThreadBlock& block)
+      : kernel_(kernel), block_(block) {}
 
   std::optional<WarpOperands> find() {
     result_.function = block_.function;
@@ -329,7 +330,7 @@ private:
       return access.writes && declaration_of(access.memory) == operand.tile;
     };
     for (const clang::Stmt* statement :
-         Finder(fills, [&](const MemoryAccess& access) {
+         WarpOperandsFinder(fills, [&](const MemoryAccess& access) {
            return fills(access) || access.memory.space == Space::Register ||
                   (access.memory.space == Space::Global && !access.writes);
          }).in(body())) {
@@ -372,7 +373,7 @@ private:
       return access.writes && access.memory.variable == &registers && access.source &&
              access.source->space == Space::Global;
     };
-    const auto found = Finder(fills, [](const MemoryAccess& access) {
+    const auto found = WarpOperandsFinder(fills, [](const MemoryAccess& access) {
                          return access.memory.space == Space::Register ||
                                 (access.memory.space == Space::Global && !access.writes);
                        }).in(body());
@@ -491,7 +492,7 @@ private:
 } // namespace
 
 std::optional<WarpOperands> warp_operands(const Kernel& kernel, const ThreadBlock& block) {
-  return OperandFinder(kernel, block).find();
+  return WarpOperandFinder(kernel, block).find();
 }
 
 } // namespace evo
