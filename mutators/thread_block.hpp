@@ -25,8 +25,8 @@ namespace evo {
 struct ThreadBlock {
   const clang::FunctionDecl* function = nullptr;
   std::int64_t threads = 0;
-  std::string written;                       // their number: a constant's name, or the digits
-  const clang::VarDecl* named = nullptr;     // that constant
+  std::string written;                   // their number: a constant's name, or the digits
+  const clang::VarDecl* named = nullptr; // that constant
   /// Const integers defined outside branches and loops, or right in an outermost loop, which may
   /// give a block several tiles.
   std::vector<const clang::VarDecl*> locals;

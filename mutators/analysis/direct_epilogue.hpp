@@ -47,7 +47,7 @@ struct DirectEpilogue {
   std::vector<const clang::DeclStmt*> definitions;
   const clang::Stmt* action = nullptr;
   std::vector<const clang::VarDecl*> accumulators; // of the reduction
-  std::vector<ResultStore> stores; // in source order
+  std::vector<ResultStore> stores;                 // in source order
   TileCoordinate row;
   TileCoordinate column;
 };
