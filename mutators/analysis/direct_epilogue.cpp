@@ -111,7 +111,7 @@ private:
              (branch->getElse() == nullptr || take_stores(*branch->getElse()));
     }
     auto store = result_store(kernel_, &code);
-    return !store || take_store(std::move(*store));
+    return !store || take_store(*store);
   }
 
   bool take_store(ResultStore store) {
