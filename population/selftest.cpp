@@ -22,7 +22,7 @@ namespace evo {
 namespace {
 
 constexpr std::uint64_t breeding_seed = 11; // its kernels take the CPU half a minute
-constexpr int slots_per_child = 20; // breeding may repeat itself
+constexpr int slots_per_child = 20;         // breeding may repeat itself
 
 /// Tells a judge nothing.
 std::string random_name() {
