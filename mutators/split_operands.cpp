@@ -63,6 +63,7 @@
 #include "mutators/registry.hpp"
 #include "mutators/removal.hpp"
 #include "mutators/render.hpp"
+#include "mutators/split_texts.hpp"
 #include "mutators/tile_alignment.hpp"
 #include "mutators/warp_operands.hpp"
 #include "mutators/workspace_size.hpp"
@@ -71,94 +72,6 @@ namespace evo {
 namespace {
 
 using clang::dyn_cast;
-
-constexpr std::string_view round_up_text = R"(
-__host__ __device__ constexpr int $round_up(int $size, int $multiple) {
-  return ($size + $multiple - 1) / $multiple * $multiple;
-}
-)";
-
-// A tile's words, four at once, as they lie in the matrix.
-constexpr std::string_view loop_text =
-    R"(for (int $word = threadIdx.x * 4; $word < $tile_words; $word += $threads * 4) {
-  $copy_word
-})";
-// The same where there are several tiles: by way of registers it must be unrolled.
-constexpr std::string_view unrolled_text = R"(#pragma unroll
-for (int $copy = 0; $copy < $copies; ++$copy) {
-  const int $word = (threadIdx.x + $copy * $threads) * 4;
-  $copy_word
-})";
-constexpr std::string_view word_text = R"(const int $panel = $word / ($tile_across * $parts * 8);
-const int $offset = $word % ($tile_across * $parts * 8);
-)";
-constexpr std::string_view to_text = "&$tile[$panel][$offset]";
-constexpr std::string_view from_text =
-    "&$matrix[(($k / $depth + $panel) * $rounded + $block_across) * ($parts * 8) + $offset]";
-constexpr std::string_view copies_text = R"(
-constexpr int $copies = $tile_words / ($threads * 4);
-static_assert($tile_words % ($threads * 4) == 0);
-)";
-
-constexpr std::string_view left_text = R"(for (int $part = 0; $part < $parts; ++$part) {
-  $load_matrices($registers,
-                 &$tile[$k / $depth][(($group + $accumulator + $lane / 8 % 2) * $parts + $part) * 64 +
-                                     ($lane / 16 * 8 + $lane % 8) * 4]);
-})";
-
-constexpr std::string_view right_text = R"(for (int $part = 0; $part < $parts; ++$part) {
-  $load_matrices($registers,
-                 &$tile[$k / $depth][(($group + $accumulator / 2) * $parts + $part) * 64 +
-                                     $lane % 16 * 4]);
-})";
-
-// A thread splits what becomes one row of 16 bytes, of each part. Neighbouring threads read
-// neighbours in memory.
-constexpr std::string_view split_text = R"(
-// Splits a matrix into parts, which $kernel loads by ldmatrix: in panels of $depth along k, eight
-// rows together, of each part the two halves of a panel behind each other.
-__global__ void $split(const float *$matrix, unsigned *$words, $parameters) {
-  $coordinates
-  const int $rows = $round_up($across, $tile_across);
-  if ($row < $rows && $k < $round_up($limit, $tile_k)) {
-    float $values[$chunk];
-#pragma unroll
-    for (int $i = 0; $i < $chunk; ++$i) {
-      $values[$i] = $row < $across && $k + $i < $limit ? $element : 0.0f;
-    }
-#pragma unroll
-    for (int $part = 0; $part < $parts; ++$part) {
-      unsigned $packed[4];
-#pragma unroll
-      for (int $i = 0; $i < 4; ++$i) {
-        $pack
-      }
-      *reinterpret_cast<uint4 *>(
-          &$words[(($k / $depth * ($rows / 8) + $row / 8) * $parts + $part) * 64 +
-                  ($k / $chunk % 2 * 8 + $row % 8) * 4]) =
-          make_uint4($packed[0], $packed[1], $packed[2], $packed[3]);
-    }
-  }
-}
-)";
-
-constexpr std::string_view pack_pair =
-    R"($packed[$i] = $round($values[$i * 2], $values[$i * 2 + 1]);
-$values[$i * 2] -= $take_low($packed[$i]);
-$values[$i * 2 + 1] -= $take_high($packed[$i]);)";
-constexpr std::string_view pack_one = R"($packed[$i] = $round($values[$i]);
-$values[$i] -= $take_low($packed[$i]);)";
-
-// A warp has eight rows and four chunks of them, so that it writes whole pieces of 128 bytes too.
-constexpr std::string_view along_rows = R"(const int $row = blockIdx.y * 64 + threadIdx.x / 4;
-const int $k = (blockIdx.x * 4 + threadIdx.x % 4) * $chunk;)";
-constexpr std::string_view grid_along_rows =
-    "dim3(($round_up($limit, $tile_k) + $chunk * 4 - 1) / ($chunk * 4), "
-    "($round_up($across, $tile_across) + 63) / 64)";
-constexpr std::string_view along_columns = R"(const int $row = blockIdx.x * 256 + threadIdx.x;
-const int $k = blockIdx.y * $chunk;)";
-constexpr std::string_view grid_along_columns =
-    "dim3(($round_up($across, $tile_across) + 255) / 256, $round_up($limit, $tile_k) / $chunk)";
 
 /// One kernel's rewrite. All of it throws CannotWrite where something cannot be written.
 class Splitting {
@@ -190,7 +103,7 @@ public:
     write_operand(operands_.left, true);
     write_operand(operands_.right, false);
     const Texts names = split_names();
-    const std::string kernels = filled_in(round_up_text, texts_) + copies_ +
+    const std::string kernels = filled_in(split_texts::round_up_text, texts_) + copies_ +
                                 split_kernel(operands_.left, names) +
                                 split_kernel(operands_.right, names);
     const auto place = offset_before(kernel_, *operands_.function);
@@ -239,7 +152,7 @@ private:
     if (operand.stages != nullptr) {
       texts["copies"] =
           names_.fresh(operands_.function->getNameAsString() + "_" + name + "_copies");
-      copies_ += filled_in(copies_text, texts);
+      copies_ += filled_in(split_texts::copies_text, texts);
     }
     declare_tile(operand, texts);
     declare_places(operand, texts);
@@ -248,7 +161,7 @@ private:
     }
     for (const WarpMultiply& product : operands_.products) {
       write_read(product, is_left ? product.left : product.right, texts,
-                 is_left ? left_text : right_text);
+                 is_left ? split_texts::left_text : split_texts::right_text);
     }
     const Span parameter = span(operand.matrix->getSourceRange());
     replace(
@@ -264,14 +177,17 @@ private:
     texts["k"] =
         copy.k.size() == 1 ? text(*copy.k.front(), Binding::Product) : "(" + sum(copy.k) + ")";
     texts["block_across"] = sum(copy.across);
-    const std::string to = filled_in(to_text, texts);
-    const std::string from = copy.k.empty() ? "" : filled_in(from_text, texts);
+    const std::string to = filled_in(split_texts::to_text, texts);
+    const std::string from = copy.k.empty() ? "" : filled_in(split_texts::from_text, texts);
     const std::string staged =
         copy.registers == nullptr ? ""
                                   : filled_in(copy.registers->getNameAsString() + "[$copy]", texts);
-    texts["copy_word"] = filled_in(word_text, texts) + copied_word(copy.way, to, from, staged);
+    texts["copy_word"] =
+        filled_in(split_texts::word_text, texts) + copied_word(copy.way, to, from, staged);
     const Span written = lines_of(*copy.statement);
-    replace(written, filled_in(operand.stages == nullptr ? loop_text : unrolled_text, texts));
+    replace(written, filled_in(operand.stages == nullptr ? split_texts::loop_text
+                                                         : split_texts::unrolled_text,
+                               texts));
     removal_.replaced(written);
     if (copy.way == TileCopy::Way::ToRegisters) {
       const Span declared = span(copy.registers->getSourceRange());
@@ -389,17 +305,19 @@ private:
   std::string split_kernel(const WarpOperand& operand, Texts texts) const {
     const Texts& known = operand_texts_.at(&operand);
     texts.insert(known.begin(), known.end());
-    texts["coordinates"] = filled_in(operand.k_along_rows ? along_rows : along_columns, texts);
+    texts["coordinates"] = filled_in(
+        operand.k_along_rows ? split_texts::along_rows : split_texts::along_columns, texts);
     const std::string pitch = operand.pitch->getNameAsString();
     texts["element"] = filled_in(operand.k_along_rows ? "$matrix[$row * " + pitch + " + $k + $i]"
                                                       : "$matrix[($k + $i) * " + pitch + " + $row]",
                                  texts);
-    texts["pack"] = filled_in(operands_.type->numbers == 1 ? pack_one : pack_pair, texts);
+    texts["pack"] = filled_in(
+        operands_.type->numbers == 1 ? split_texts::pack_one : split_texts::pack_pair, texts);
     for (const clang::ParmVarDecl* integer : integers(operand)) {
       texts["parameters"] += (texts["parameters"].empty() ? "" : ", ") +
                              declaration(kernel_, *integer, integer->getNameAsString());
     }
-    return filled_in(split_text, texts);
+    return filled_in(split_texts::split_text, texts);
   }
 
   // ---- the entry --------------------------------------------------------------------------------
@@ -498,8 +416,10 @@ private:
     const std::string stream =
         launch_.stream == nullptr ? "" : ", 0, " + text_of(kernel_, *launch_.stream);
     return texts.at("split") + "<<<" +
-           filled_in(operand.k_along_rows ? grid_along_rows : grid_along_columns, texts) + ", 256" +
-           stream + ">>>(" + arguments + ");\n";
+           filled_in(operand.k_along_rows ? split_texts::grid_along_rows
+                                          : split_texts::grid_along_columns,
+                     texts) +
+           ", 256" + stream + ">>>(" + arguments + ");\n";
   }
 
   const Kernel& kernel_;
