@@ -17,7 +17,7 @@ using testing::ElementsAre;
 const PipelineEvents ignore{.better = [](const Individual&) {}, .settled = [](const auto&) {}};
 
 Pipeline::Propose propose(int a, int b) {
-  return [a, b] { return Proposal{seed_genome("ab.cu", fake::source(a, b)), {}, {}, {}}; };
+  return [a, b] { return Proposal{seed_genome("ab.cu", fake::source(a, b)), {}, {}, {}, {}}; };
 }
 
 std::vector<Verdict> verdicts(const std::vector<Individual>& individuals) {
@@ -33,7 +33,7 @@ TEST(Pipeline, GivesEachKindOfFailureItsVerdict) {
   Pipeline pipeline(world, 2, {}, ignore);
   pipeline.submit(1, 0,
                   {propose(1, 0), propose(4, 0), propose(6, 0), propose(1, 9), [] {
-                     return Proposal{seed_genome("ab.cu", fake::source(1, 0)), {}, {}, "broken"};
+                     return Proposal{seed_genome("ab.cu", fake::source(1, 0)), {}, {}, {}, "broken"};
                    }});
   const auto results = pipeline.wait();
   EXPECT_THAT(verdicts(results), ElementsAre(Verdict::Ok, Verdict::NoBuild, Verdict::WrongAnswer,
