@@ -31,10 +31,10 @@ std::vector<Verdict> verdicts(const std::vector<Individual>& individuals) {
 TEST(Pipeline, GivesEachKindOfFailureItsVerdict) {
   fake::World world;
   Pipeline pipeline(world, 2, {}, ignore);
-  pipeline.submit(1, 0,
-                  {propose(1, 0), propose(4, 0), propose(6, 0), propose(1, 9), [] {
-                     return Proposal{seed_genome("ab.cu", fake::source(1, 0)), {}, {}, {}, "broken"};
-                   }});
+  pipeline.submit(1, 0, {propose(1, 0), propose(4, 0), propose(6, 0), propose(1, 9), [] {
+                           return Proposal{
+                               seed_genome("ab.cu", fake::source(1, 0)), {}, {}, {}, "broken"};
+                         }});
   const auto results = pipeline.wait();
   EXPECT_THAT(verdicts(results), ElementsAre(Verdict::Ok, Verdict::NoBuild, Verdict::WrongAnswer,
                                              Verdict::Hang, Verdict::NoParse));
