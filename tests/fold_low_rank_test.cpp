@@ -137,8 +137,8 @@ TEST(Mutators, ThatChangeTheOrderOfRoundingSaySo) {
       found.push_back(mutator->about().name);
     }
   }
-  EXPECT_THAT(found,
-              UnorderedElementsAre("fold_low_rank", "tensorise", "extend_reduction", "split_tail"));
+  EXPECT_THAT(found, UnorderedElementsAre("fold_low_rank", "tensorise", "promote_sums",
+                                          "extend_reduction", "split_tail"));
 }
 
 } // namespace
