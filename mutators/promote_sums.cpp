@@ -59,17 +59,6 @@ bool leaves_early(const clang::Stmt& code) {
          });
 }
 
-/// The extents of an array as they are written, outermost first.
-std::vector<const clang::Expr*> extents(const clang::VarDecl& array) {
-  std::vector<const clang::Expr*> result;
-  auto type = array.getTypeSourceInfo()->getTypeLoc().getAs<clang::ArrayTypeLoc>();
-  while (!type.isNull()) {
-    result.push_back(type.getSizeExpr());
-    type = type.getElementLoc().getAs<clang::ArrayTypeLoc>();
-  }
-  return result;
-}
-
 /// {} and nothing in it.
 bool begins_as_zeros(const clang::VarDecl& array) {
   const auto* list = array.hasInit() ? dyn_cast<clang::InitListExpr>(array.getInit()) : nullptr;
@@ -121,27 +110,28 @@ private:
 
   std::string definition(const std::string& partial) const {
     std::string result = "float " + partial;
-    for (const clang::Expr* extent : extents(sum_)) {
+    for (const clang::Expr* extent : written_extents(sum_)) {
       result += "[" + text(*extent, Binding::Sum) + "]";
     }
     return result + " = {};";
   }
 
   std::string addition(const std::string& partial, const std::string& promotion) {
+    const std::vector<const clang::Expr*> sides = written_extents(sum_);
     const std::string next =
         loop_.counter->getNameAsString() + " + " + text(*loop_.step, Binding::Sum);
     std::string result = "if ((" + next + ") % " + promotion + " == 0 || " + next +
                          " >= " + text(*loop_.limit, Binding::Sum) + ") {\n";
     std::string element;
-    for (const clang::Expr* extent : extents(sum_)) {
-      const std::string counter = names_.fresh(partial + "_" + std::string(1, next_letter_++));
+    for (std::size_t side = 0; side < sides.size(); ++side) {
+      const char letter = static_cast<char>('i' + static_cast<int>(side));
+      const std::string counter = names_.fresh(partial + "_" + letter);
       result += "#pragma unroll\nfor (int " + counter + " = 0; " + counter + " < " +
-                text(*extent, Binding::Sum) + "; ++" + counter + ") {\n";
+                text(*sides[side], Binding::Sum) + "; ++" + counter + ") {\n";
       element += "[" + counter + "]";
     }
     result += sum_.getNameAsString() + element + " += " + partial + element + ";\n" + partial +
-              element + " = 0.0f;\n" + std::string(extents(sum_).size(), '}') + "\n";
-    next_letter_ = 'i';
+              element + " = 0.0f;\n" + std::string(sides.size(), '}') + "\n";
     return result + "}\n";
   }
 
@@ -150,7 +140,6 @@ private:
   const CountedLoop& loop_;
   const clang::VarDecl& sum_;
   Names names_;
-  char next_letter_ = 'i';
 };
 
 class PromoteSums : public Mutator {
@@ -188,7 +177,7 @@ private:
       return false;
     }
     const clang::VarDecl& sum = *stages.accumulators.front();
-    const std::vector<const clang::Expr*> sides = extents(sum);
+    const std::vector<const clang::Expr*> sides = written_extents(sum);
     return sum.isLocalVarDecl() && !sides.empty() &&
            std::ranges::find(sides, nullptr) == sides.end() && begins_as_zeros(sum) &&
            kernel.ast()

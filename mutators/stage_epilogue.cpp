@@ -120,22 +120,12 @@ struct StagingPlace {
   std::int64_t rows = 0;                   // that it has room for
 };
 
-std::vector<const clang::Expr*> extents_written(const clang::ValueDecl& tile) {
-  std::vector<const clang::Expr*> extents;
-  const auto type = dyn_cast<clang::DeclaratorDecl>(&tile)->getTypeSourceInfo()->getTypeLoc();
-  for (auto array = type.getAs<clang::ArrayTypeLoc>(); array;
-       array = array.getElementLoc().getAs<clang::ArrayTypeLoc>()) {
-    extents.push_back(array.getSizeExpr());
-  }
-  return extents;
-}
-
 /// The first of the tiles with room for most rows of `width` floats; none has room for a row: no
 /// tile.
 StagingPlace roomiest_tile(const Kernel& kernel, const TileStorage& storage, std::int64_t width) {
   StagingPlace best;
   for (const clang::ValueDecl* tile : storage.tiles) {
-    auto extents = extents_written(*tile);
+    auto extents = written_extents(*tile);
     const bool floats = tile->getType()->getBaseElementTypeUnsafe()->isSpecificBuiltinType(
         clang::BuiltinType::Float);
     if (!floats || extents.size() < 2 || constant_value(kernel, *extents.back()) < width) {

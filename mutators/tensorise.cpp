@@ -99,20 +99,7 @@ public:
 
   /// The variable that places a factor's elements by the thread; nullptr where several do.
   const clang::VarDecl* placing(const Factor& factor) const {
-    Evaluator evaluator(kernel_);
-    std::set<const clang::VarDecl*> result;
-    for (const clang::DeclRefExpr* reference : references_in(*factor.load)) {
-      const auto local = std::ranges::find(block_.locals, reference->getDecl());
-      if (local != block_.locals.end()) {
-        const auto values = thread_values(evaluator, block_, *(*local)->getInit());
-        const bool uniform =
-            values && std::ranges::adjacent_find(*values, std::not_equal_to<>()) == values->end();
-        if (values && !uniform) {
-          result.insert(*local);
-        }
-      }
-    }
-    return result.size() == 1 ? *result.begin() : nullptr;
+    return placing_local(kernel_, block_, *factor.load);
   }
 
   /// Whether they lie as those of mma.sync do, under these values of constants.
@@ -344,7 +331,7 @@ private:
 
   /// The lane, where the kernel has no name for it, and the column that it loads.
   std::optional<std::vector<Edit>> definitions(WarpProductNames& called, Names& names) const {
-    const clang::VarDecl* lane = known_lane();
+    const clang::VarDecl* lane = lane_number(kernel_, block_);
     unsigned place = end_of_definition(*column_);
     std::string text;
     if (lane != nullptr) {
@@ -361,20 +348,6 @@ private:
     text += "const int " + called.fragment_column + " = " + column_->getNameAsString() + " - " +
             called.lane + " % 4 * 2 + " + called.lane + " / 4;";
     return std::vector<Edit>{{place, 0, "\n" + text}};
-  }
-
-  const clang::VarDecl* known_lane() const {
-    Evaluator evaluator(kernel_);
-    const auto found = std::ranges::find_if(block_.locals, [&](const clang::VarDecl* local) {
-      const auto values = thread_values(evaluator, block_, *local->getInit());
-      for (std::size_t thread = 0; values && thread < values->size(); ++thread) {
-        if ((*values)[thread] != static_cast<std::int64_t>(thread) % warp_size) {
-          return false;
-        }
-      }
-      return values.has_value() && block_.threads > 0;
-    });
-    return found == block_.locals.end() ? nullptr : *found;
   }
 
   /// 0 in a macro.

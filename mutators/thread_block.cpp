@@ -12,6 +12,7 @@
 #include "mutators/analysis/footprint.hpp"
 #include "mutators/analysis/launches.hpp"
 #include "mutators/edited.hpp"
+#include "mutators/target.hpp"
 
 namespace evo {
 namespace {
@@ -117,6 +118,37 @@ thread_values(Evaluator& evaluator, const ThreadBlock& block, const clang::Expr&
     result.push_back((*values)[thread]);
   }
   return result;
+}
+
+const clang::VarDecl* lane_number(const Kernel& kernel, const ThreadBlock& block) {
+  Evaluator evaluator(kernel);
+  const auto found = std::ranges::find_if(block.locals, [&](const clang::VarDecl* local) {
+    const auto values = thread_values(evaluator, block, *local->getInit());
+    for (std::size_t thread = 0; values && thread < values->size(); ++thread) {
+      if ((*values)[thread] != static_cast<std::int64_t>(thread) % warp_size) {
+        return false;
+      }
+    }
+    return values.has_value() && block.threads > 0;
+  });
+  return found == block.locals.end() ? nullptr : *found;
+}
+
+const clang::VarDecl* placing_local(const Kernel& kernel, const ThreadBlock& block,
+                                    const clang::Stmt& code) {
+  Evaluator evaluator(kernel);
+  const clang::VarDecl* found = nullptr;
+  for (const clang::VarDecl* local : block.locals) {
+    const auto values =
+        mentions(code, *local) ? thread_values(evaluator, block, *local->getInit()) : std::nullopt;
+    if (values && std::ranges::adjacent_find(*values, std::not_equal_to<>()) != values->end()) {
+      if (found != nullptr) {
+        return nullptr;
+      }
+      found = local;
+    }
+  }
+  return found;
 }
 
 bool is_permutation(std::vector<std::int64_t> values) {

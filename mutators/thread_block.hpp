@@ -16,6 +16,7 @@
 namespace clang {
 class Expr;
 class FunctionDecl;
+class Stmt;
 class VarDecl;
 } // namespace clang
 
@@ -42,6 +43,14 @@ std::vector<ThreadBlock> thread_blocks(const Kernel& kernel);
 /// not the same in every block.
 std::optional<std::vector<std::int64_t>>
 thread_values(Evaluator& evaluator, const ThreadBlock& block, const clang::Expr& expr);
+
+/// The first of the block's locals that is threadIdx.x % 32 in every thread; nullptr without one.
+const clang::VarDecl* lane_number(const Kernel& kernel, const ThreadBlock& block);
+
+/// The one of the block's locals that code mentions and that differs from thread to thread; nullptr
+/// where there is none, or several.
+const clang::VarDecl* placing_local(const Kernel& kernel, const ThreadBlock& block,
+                                    const clang::Stmt& code);
 
 /// Whether these are the numbers from 0 on, each once.
 bool is_permutation(std::vector<std::int64_t> values);

@@ -173,15 +173,7 @@ private:
   }
 
   bool take_lane() {
-    Evaluator evaluator(kernel_);
-    for (const clang::VarDecl* local : block_.locals) {
-      const auto values = thread_values(evaluator, block_, *local->getInit());
-      bool is_lane = values.has_value();
-      for (std::size_t thread = 0; is_lane && thread < values->size(); ++thread) {
-        is_lane = (*values)[thread] == static_cast<std::int64_t>(thread) % 32;
-      }
-      result_.lane = is_lane ? local : result_.lane;
-    }
+    result_.lane = lane_number(kernel_, block_);
     return result_.lane != nullptr;
   }
 
@@ -271,7 +263,7 @@ private:
     const clang::Expr& across = *indices[indices.size() - (k_is_last ? 2 : 1)];
     if (depends_on(across, k) ||
         !take_one(operand.tile, declaration_of(memory_of(*read.element))) ||
-        !take_one(operand.place, placing(across))) {
+        !take_one(operand.place, placing_local(kernel_, block_, across))) {
       return false;
     }
     const int staged = indices.size() == 3 ? 1 : 0;
@@ -290,36 +282,14 @@ private:
     return result;
   }
 
-  /// The variable that differs from thread to thread; nullptr where there are several.
-  const clang::VarDecl* placing(const clang::Expr& across) {
-    Evaluator evaluator(kernel_);
-    const clang::VarDecl* found = nullptr;
-    for (const clang::VarDecl* variable : Mentions(across).variables) {
-      const bool local = std::ranges::find(block_.locals, variable) != block_.locals.end();
-      const auto values =
-          local ? thread_values(evaluator, block_, *variable->getInit()) : std::nullopt;
-      if (values && std::ranges::adjacent_find(*values, std::not_equal_to<>()) != values->end()) {
-        if (found != nullptr && found != variable) {
-          return nullptr;
-        }
-        found = variable;
-      }
-    }
-    return found;
-  }
-
   /// Of one dimension as it is written, without the pad in extent + pad.
-  static const clang::Expr* extent(const clang::DeclaratorDecl& tile, int dimension) {
-    auto type = tile.getTypeSourceInfo()->getTypeLoc().getAs<clang::ArrayTypeLoc>();
-    for (; dimension > 0 && !type.isNull(); --dimension) {
-      type = type.getElementLoc().getAs<clang::ArrayTypeLoc>();
-    }
-    const clang::Expr* size = type.isNull() ? nullptr : type.getSizeExpr();
-    if (size == nullptr) {
+  static const clang::Expr* extent(const clang::DeclaratorDecl& tile, std::size_t dimension) {
+    const std::vector<const clang::Expr*> extents = written_extents(tile);
+    if (dimension >= extents.size() || extents[dimension] == nullptr) {
       return nullptr;
     }
     std::vector<const clang::Expr*> summands;
-    add_summands(*size, summands);
+    add_summands(*extents[dimension], summands);
     return summands.front();
   }
 

@@ -4,19 +4,26 @@
 #include <utility>
 
 namespace evo {
+namespace {
+
+std::optional<Kernel> parsed(const Genome& genome, const Target& target) {
+  auto result = Kernel::parse(genome.source, target);
+  auto* kernel = std::get_if<Kernel>(&result);
+  return kernel != nullptr ? std::optional(std::move(*kernel)) : std::nullopt;
+}
+
+} // namespace
 
 ProposalCache::Proposals Dialect::proposals(const Genome& genome, const Mutator& mutator) const {
   return cache->get({genome.id, std::string(mutator.about().name)}, [&] {
-    const auto parsed = Kernel::parse(genome.source, target);
-    const auto* kernel = std::get_if<Kernel>(&parsed);
-    return kernel != nullptr ? mutator.propose(*kernel) : std::vector<Rewrite>{};
+    const auto kernel = parsed(genome, target);
+    return kernel ? mutator.propose(*kernel) : std::vector<Rewrite>{};
   });
 }
 
 std::vector<Gene> Dialect::preparation(const Genome& genome, const Mutator& mutator) const {
-  const auto parsed = Kernel::parse(genome.source, target);
-  const auto* kernel = std::get_if<Kernel>(&parsed);
-  return kernel != nullptr ? mutator.preparation(*kernel) : std::vector<Gene>{};
+  const auto kernel = parsed(genome, target);
+  return kernel ? mutator.preparation(*kernel) : std::vector<Gene>{};
 }
 
 Genome seed_genome(std::string name, std::string_view source) {

@@ -5,6 +5,7 @@
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/Expr.h>
 #include <clang/AST/ParentMapContext.h>
+#include <clang/AST/TypeLoc.h>
 #include <llvm/ADT/FoldingSet.h>
 
 namespace evo {
@@ -68,6 +69,17 @@ const clang::Expr& sum_around(const Kernel& kernel, const clang::Expr& summand) 
     sum = parent;
   }
   return *sum;
+}
+
+std::vector<const clang::Expr*> written_extents(const clang::ValueDecl& array) {
+  std::vector<const clang::Expr*> result;
+  const clang::TypeLoc type =
+      clang::dyn_cast<clang::DeclaratorDecl>(&array)->getTypeSourceInfo()->getTypeLoc();
+  for (auto extent = type.getAs<clang::ArrayTypeLoc>(); extent;
+       extent = extent.getElementLoc().getAs<clang::ArrayTypeLoc>()) {
+    result.push_back(extent.getSizeExpr());
+  }
+  return result;
 }
 
 } // namespace evo

@@ -1,11 +1,14 @@
 // Small questions about expressions that several analyses ask.
 #pragma once
 
+#include <vector>
+
 #include "mutators/kernel.hpp"
 
 namespace clang {
 class Expr;
 class Stmt;
+class ValueDecl;
 class VarDecl;
 } // namespace clang
 
@@ -34,5 +37,9 @@ const clang::Stmt* parent_of(const Kernel& kernel, const clang::Stmt& node);
 
 /// The whole sum that a summand stands in.
 const clang::Expr& sum_around(const Kernel& kernel, const clang::Expr& summand);
+
+/// The extents of an array as its declaration writes them, outermost first; fewer where an alias
+/// stands for some.
+std::vector<const clang::Expr*> written_extents(const clang::ValueDecl& array);
 
 } // namespace evo

@@ -172,7 +172,8 @@ int RingMemory::numbers_in(int array) const {
 
 Ring RingMemory::load(int array, const Array& info, const Ints& elements, const Mask& active) {
   Ring first = load_number({array, 0}, info, elements, active);
-  for (int number = 1; number < numbers_in(array); ++number) {
+  const int numbers = numbers_in(array);
+  for (int number = 1; number < numbers; ++number) {
     const Ring other = load_number({array, number}, info, elements, active);
     Mask several = active;
     several -= other.undefined ? *other.undefined : Mask(active.size(), false);
@@ -189,7 +190,8 @@ void RingMemory::store(int array, const Array& info, const Ints& elements, const
 std::vector<Ring> RingMemory::load_register(int array, const Array& info, const Ints& elements,
                                             const Mask& active) {
   std::vector<Ring> result;
-  for (int number = 0; number < numbers_in(array); ++number) {
+  const int numbers = numbers_in(array);
+  for (int number = 0; number < numbers; ++number) {
     result.push_back(load_number({array, number}, info, elements, active));
   }
   return result;

@@ -77,18 +77,6 @@ std::vector<std::int64_t> extents_of(const Kernel& kernel, const clang::ValueDec
   return extents;
 }
 
-/// The extents as the declaration writes them; fewer where an alias stands for some.
-std::vector<const clang::Expr*> written_extents(const clang::ValueDecl& tile) {
-  std::vector<const clang::Expr*> extents;
-  const clang::TypeLoc type =
-      dyn_cast<clang::DeclaratorDecl>(&tile)->getTypeSourceInfo()->getTypeLoc();
-  for (auto array = type.getAs<clang::ArrayTypeLoc>(); array;
-       array = array.getElementLoc().getAs<clang::ArrayTypeLoc>()) {
-    extents.push_back(array.getSizeExpr());
-  }
-  return extents;
-}
-
 /// The expression around one, without parentheses.
 const clang::Expr* around(const Kernel& kernel, const clang::Expr* expr) {
   const auto* parent = dyn_cast_or_null<clang::Expr>(parent_of(kernel, *expr));
