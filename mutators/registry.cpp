@@ -30,6 +30,7 @@ const std::vector<const Mutator*>& mutators() {
       &split_tail(),
       &stage_epilogue(),
       &persist_blocks(),
+      &prefetch_fragments(),
       // end of mutators
       // clang-format on
   };

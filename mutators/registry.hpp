@@ -28,6 +28,7 @@ const Mutator& split_tail();
 const Mutator& stage_epilogue();
 const Mutator& persist_blocks();
 const Mutator& promote_sums();
+const Mutator& prefetch_fragments();
 // end of mutators
 
 } // namespace evo

@@ -35,26 +35,6 @@ namespace evo {
 namespace {
 
 constexpr std::array unroll_factors{1, 2, 4, 8, 16, 32};
-constexpr std::int64_t max_copies = 4096;
-
-bool encloses(const DeviceLoop& outer, const DeviceLoop& inner) {
-  const clang::SourceRange body = outer.counted.loop->getBody()->getSourceRange();
-  return body.fullyContains(inner.counted.loop->getSourceRange());
-}
-
-/// How often the innermost body is written out where every loop inside `outer` with a constant
-/// trip count is unrolled.
-std::int64_t inner_copies(const Kernel& kernel, const DeviceLoop& outer,
-                          const std::vector<DeviceLoop>& loops) {
-  std::int64_t most = 1;
-  for (const DeviceLoop& inner : loops) {
-    if (encloses(outer, inner)) {
-      most = std::max(most, trip_count(kernel, inner.counted).value_or(1) *
-                                inner_copies(kernel, inner, loops));
-    }
-  }
-  return most;
-}
 
 /// "4", "full": what stands after "unroll" in a label; empty for a pragma of another kind.
 std::string choice_of(const Kernel& kernel, const clang::Attr& attribute) {

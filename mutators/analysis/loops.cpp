@@ -70,6 +70,11 @@ std::optional<unsigned> begin_of(const Kernel& kernel, const clang::Stmt& loop,
   return begin;
 }
 
+bool encloses(const DeviceLoop& outer, const DeviceLoop& inner) {
+  const clang::SourceRange body = outer.counted.loop->getBody()->getSourceRange();
+  return body.fullyContains(inner.counted.loop->getSourceRange());
+}
+
 } // namespace
 
 std::vector<DeviceLoop> device_loops(const Kernel& kernel) {
@@ -91,6 +96,18 @@ std::optional<std::int64_t> trip_count(const Kernel& kernel, const CountedLoop& 
     return std::nullopt;
   }
   return std::max<std::int64_t>(0, (*limit - *start + loop.step_value - 1) / loop.step_value);
+}
+
+std::int64_t inner_copies(const Kernel& kernel, const DeviceLoop& outer,
+                          const std::vector<DeviceLoop>& loops) {
+  std::int64_t most = 1;
+  for (const DeviceLoop& inner : loops) {
+    if (encloses(outer, inner)) {
+      most = std::max(most, trip_count(kernel, inner.counted).value_or(1) *
+                                inner_copies(kernel, inner, loops));
+    }
+  }
+  return most;
 }
 
 std::optional<unsigned> begin_of(const Kernel& kernel, const DeviceLoop& loop) {

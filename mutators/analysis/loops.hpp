@@ -33,6 +33,14 @@ const DeviceLoop* find_loop(const std::vector<DeviceLoop>& loops, const clang::F
 /// How often the body runs, where start, limit and step are compile-time constants.
 std::optional<std::int64_t> trip_count(const Kernel& kernel, const CountedLoop& loop);
 
+/// How often the innermost body is written out where every loop inside `outer` with a constant
+/// trip count is unrolled.
+std::int64_t inner_copies(const Kernel& kernel, const DeviceLoop& outer,
+                          const std::vector<DeviceLoop>& loops);
+
+/// More copies than that would only fill the instruction cache.
+constexpr std::int64_t max_copies = 4096;
+
 /// Where the loop begins, with the pragmas before it; nullopt where one is not on a whole line.
 std::optional<unsigned> begin_of(const Kernel& kernel, const DeviceLoop& loop);
 /// The same for any loop, which may be an AttributedStmt.

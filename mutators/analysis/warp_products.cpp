@@ -21,15 +21,19 @@ const clang::VarDecl* count_of_parts(const clang::CallExpr& call) {
   if (!multiplies_matrices(call) || call.getNumArgs() != 3) {
     return nullptr;
   }
-  const auto* registers =
-      clang::dyn_cast<clang::ArraySubscriptExpr>(call.getArg(1)->IgnoreParenImpCasts());
-  const clang::VarDecl* array = registers == nullptr ? nullptr : variable_of(registers->getBase());
-  if (array == nullptr) {
+  std::size_t depth = 0; // of the index that numbers the part
+  const clang::Expr* registers = call.getArg(1)->IgnoreParenImpCasts();
+  while (const auto* part = clang::dyn_cast<clang::ArraySubscriptExpr>(registers)) {
+    registers = part->getBase()->IgnoreParenImpCasts();
+    ++depth;
+  }
+  const clang::VarDecl* array = variable_of(registers);
+  if (array == nullptr || depth == 0) {
     return nullptr;
   }
-  const auto extent = array->getTypeSourceInfo()->getTypeLoc().getAs<clang::ArrayTypeLoc>();
-  return extent.isNull() || extent.getSizeExpr() == nullptr ? nullptr
-                                                            : variable_of(extent.getSizeExpr());
+  const std::vector<const clang::Expr*> extents = written_extents(*array);
+  const clang::Expr* extent = depth <= extents.size() ? extents[depth - 1] : nullptr;
+  return extent == nullptr ? nullptr : variable_of(extent);
 }
 
 } // namespace evo
