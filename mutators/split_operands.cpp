@@ -11,8 +11,8 @@
 //           W[...] : 0;
 //       x[k][col] = ...                           x[panel][word] = ...
 //       for (k += 16) {                           for (k += 16) {
-//         for (j += 2)                              for (j += 2)
-//           x_parts = x[..][..], split                for (part) ldmatrix_x2(x_parts[part], ...)
+//         for (j += 2)                              for (pairs of fragments)
+//           x_parts = x[..][..], split                ldmatrix_x4(x_parts[..], ...)
 //         for (i += 2) {                            for (i += 2) {
 //           w_parts = w[..][..], split                for (part) ldmatrix_x4(w_parts[part], ...)
 //           mma_bf16(...)                             mma_bf16(...)
@@ -52,6 +52,7 @@
 
 #include "mutators/analysis/dependence_graph.hpp"
 #include "mutators/analysis/expressions.hpp"
+#include "mutators/analysis/loop_nest.hpp"
 #include "mutators/analysis/product_core.hpp"
 #include "mutators/analysis/references.hpp"
 #include "mutators/edited.hpp"
@@ -97,6 +98,9 @@ public:
               {"copy", names_.fresh("copy")},
               {"panel", names_.fresh("panel")},
               {"offset", names_.fresh("offset")},
+              {"pair", names_.fresh("pair")},
+              {"fragments", names_.fresh("fragments")},
+              {"fragment", names_.fresh("fragment")},
               {"round", helpers_.use(type.round)},
               {"take_low", type.numbers == 1 ? std::string(type.low) : helpers_.use(type.low)},
               {"take_high", type.numbers == 1 ? "" : helpers_.use(type.high)}};
@@ -147,7 +151,6 @@ private:
     texts["matrix"] = operand.matrix->getNameAsString();
     texts["split"] = names_.fresh("split_" + name);
     texts["passed"] = names_.fresh(name + "_words");
-    texts["load_matrices"] = helpers_.use(is_left ? "ldmatrix_x4" : "ldmatrix_x2");
     texts["tile_words"] = filled_in("$tile_k / $depth * ($tile_across * $parts * 8)", texts);
     if (operand.stages != nullptr) {
       texts["copies"] =
@@ -160,8 +163,7 @@ private:
       write_copy(operand, copy, texts);
     }
     for (const WarpMultiply& product : operands_.products) {
-      write_read(product, is_left ? product.left : product.right, texts,
-                 is_left ? split_texts::left_text : split_texts::right_text);
+      write_read(product, is_left ? product.left : product.right, is_left, texts);
     }
     const Span parameter = span(operand.matrix->getSourceRange());
     replace(
@@ -223,14 +225,32 @@ private:
     throw CannotWrite{};
   }
 
-  void write_read(const WarpMultiply& product, const WarpRead& read, Texts texts,
-                  std::string_view code) {
+  void write_read(const WarpMultiply& product, const WarpRead& read, bool is_left, Texts texts) {
+    const bool in_pairs = !is_left && can_load_pairs(read);
     texts["tile"] += stage(read.stage);
     texts["part"] = read.part->getNameAsString();
     texts["registers"] = text(*read.part_registers, Binding::Operand);
     texts["k"] = product.k.counted.counter->getNameAsString();
-    texts["accumulator"] = read.accumulator->getNameAsString();
-    replace(checked(span_of(kernel_, *read.slots.counted.loop)), filled_in(code, texts));
+    texts["accumulator"] = read.accumulators.counted.counter->getNameAsString();
+    texts["accumulators"] = text(*read.accumulators.counted.limit, Binding::Product);
+    texts["slot"] = read.slots.counted.counter->getNameAsString();
+    texts["load_matrices"] = helpers_.use(is_left || in_pairs ? "ldmatrix_x4" : "ldmatrix_x2");
+    const DeviceLoop& replaced = in_pairs ? read.accumulators : read.slots;
+    replace(checked(span_of(kernel_, *replaced.counted.loop)),
+            filled_in(is_left    ? split_texts::left_text
+                      : in_pairs ? split_texts::right_pairs_text
+                                 : split_texts::right_text,
+                      texts));
+  }
+
+  /// An accumulator's fragments are two matrices each, as many as it has parts, and those of the
+  /// next accumulator follow: two fragments make one load where their number is even.
+  bool can_load_pairs(const WarpRead& read) const {
+    const auto fragments = trip_count(kernel_, read.accumulators.counted);
+    const auto parts = constant_value(kernel_, present(operands_.parts->getInit()));
+    const clang::Stmt* inner = only_statement(read.accumulators.counted.loop->getBody());
+    return fragments && parts && *fragments * *parts % 2 == 0 &&
+           without_pragmas(inner) == read.slots.counted.loop;
   }
 
   std::string stage(const clang::Expr* index) const {
@@ -356,8 +376,9 @@ private:
     const auto place = offset_before(kernel_, workspace);
     insert(place ? *place : throw CannotWrite{},
            "// Where in the workspace the operands of " + operands_.function->getNameAsString() +
-               " begin, in bytes.\nstatic size_t " + begin + "(" + parameters + ") { return (" +
-               render(kernel_, returned) + " + 15) / 16 * 16; }\n\n");
+               " begin, in bytes: where a line of the cache does.\nstatic size_t " + begin + "(" +
+               parameters + ") { return (" + render(kernel_, returned) +
+               " + 127) / 128 * 128; }\n\n");
     replace(returned, begin + "(" + arguments + ")" + sizes(workspace));
     write_launches(begin);
   }
@@ -445,7 +466,7 @@ public:
                    "as ldmatrix loads them: a float is split once, and copied 16 bytes at a time",
         .before = "w_parts = w[..][..], split;  x_parts = x[..][..], split;  mma_bf16(..);",
         .after = "split_w<<<..>>>(W, words);  split_x<<<..>>>(X, words);\n"
-                 "  ldmatrix_x4(w_parts, ..);  ldmatrix_x2(x_parts, ..);  mma_bf16(..);",
+                 "  ldmatrix_x4(w_parts, ..);  ldmatrix_x4(x_parts, ..);  mma_bf16(..);",
     };
     return about;
   }

@@ -48,6 +48,20 @@ inline constexpr std::string_view right_text = R"(for (int $part = 0; $part < $p
                                      $lane % 16 * 4]);
 })";
 
+inline constexpr std::string_view right_pairs_text =
+    R"(for (int $pair = 0; $pair < $accumulators / 2 * $parts; $pair += 2) {
+  static_assert($accumulators / 2 * $parts % 2 == 0);
+  unsigned $fragments[4];
+  $load_matrices($fragments, &$tile[$k / $depth][($group * $parts + $pair) * 64 + $lane * 4]);
+#pragma unroll
+  for (int $fragment = 0; $fragment < 4; ++$fragment) {
+    const int $accumulator = ($pair + $fragment / 2) / $parts * 2;
+    const int $part = ($pair + $fragment / 2) % $parts;
+    const int $slot = $fragment % 2;
+    $registers[$slot] = $fragments[$fragment];
+  }
+})";
+
 // A thread splits what becomes one row of 16 bytes, of each part. Neighbouring threads read
 // neighbours in memory.
 inline constexpr std::string_view split_text = R"(

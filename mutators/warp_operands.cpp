@@ -233,18 +233,18 @@ private:
       }
       read.slots = *loop;
     }
-    return read.slots.function != nullptr && take_accumulator(multiply, read);
+    return read.slots.function != nullptr && take_accumulators(multiply, read);
   }
 
-  bool take_accumulator(const WarpMultiply& multiply, WarpRead& read) const {
+  bool take_accumulators(const WarpMultiply& multiply, WarpRead& read) const {
     for (const DeviceLoop& loop : loops_) {
       if (loop.counted.step_value == 2 &&
           contains(*multiply.k.counted.loop->getBody(), *loop.counted.loop) &&
           contains(*loop.counted.loop->getBody(), *read.slots.counted.loop)) {
-        read.accumulator = loop.counted.counter;
+        read.accumulators = loop;
       }
     }
-    return read.accumulator != nullptr;
+    return read.accumulators.function != nullptr;
   }
 
   bool take_tile(const WarpMultiply& multiply, WarpRead& read, WarpOperand& operand) {

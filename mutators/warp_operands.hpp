@@ -29,7 +29,7 @@ struct WarpRead {
   const clang::ArraySubscriptExpr* part_registers = nullptr; // registers[..][part]
   const clang::VarDecl* part = nullptr;
   DeviceLoop slots;
-  const clang::VarDecl* accumulator = nullptr;        // counts, by 2, the accumulators across
+  DeviceLoop accumulators;                            // by 2, those across; around the slots
   const clang::ArraySubscriptExpr* element = nullptr; // of the tile
   const clang::Expr* stage = nullptr;                 // which tile, of several; else nullptr
 };

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "mutators/analysis/launches.hpp"
 #include "mutators/registry.hpp"
 #include "tests/support/cpu.hpp"
 #include "tests/support/kernels.hpp"
@@ -74,6 +75,30 @@ TEST(SplitOperands, LeavesTheStrategyToTensorise) {
     const Trail strategy{{&tensorise(), label}};
     EXPECT_EQ(followed(golden(), then(split, strategy)), followed(golden(), then(strategy, split)));
   }
+}
+
+// Copies of 16 bytes by the lanes of a warp then take whole lines of the cache, at any size.
+TEST(SplitOperands, PlacesTheWordsWhereLinesOfTheCacheBegin) {
+  const std::string behind = test::replaced(golden(), "return 0;", "return sizeof(float) * d;");
+  const Kernel kernel = test::parse(followed(behind, split));
+  for (const std::int64_t size : {31, 32, 33, 67}) {
+    const auto launches = launches_at(kernel, *find_dims(kernel), size);
+    ASSERT_FALSE(launches.empty());
+    for (std::size_t matrix : {0, 1}) {
+      EXPECT_EQ(std::get<Buffer>(launches.back().arguments[matrix]).offset % 128, 0) << size;
+    }
+  }
+}
+
+// Two fragments make one load; an odd number of them leaves one alone.
+TEST(SplitOperands, LoadsFragmentsInPairsWhereTheirNumberIsEven) {
+  const std::string narrow =
+      test::replaced(golden(), "constexpr int thread_n = 4;", "constexpr int thread_n = 2;");
+  const Trail pairs{{&tensorise(), "multiply/k bf16x6"}};
+  EXPECT_THAT(followed(golden(), then(split, pairs)), Not(HasSubstr("ldmatrix_x2")));
+  EXPECT_THAT(followed(narrow, then(pairs, split)), HasSubstr("ldmatrix_x2"));
+  EXPECT_THAT(test::labels(tensorise(), followed(narrow, split)),
+              Not(Contains("multiply/k bf16x6")));
 }
 
 // As where a count of parts leaves a copy without a whole number of steps.

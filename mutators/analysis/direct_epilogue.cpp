@@ -78,9 +78,7 @@ private:
         return false;
       }
       found_.loops.push_back(*counted);
-      statement = loop->getBody();
-      const auto* braces = dyn_cast<clang::CompoundStmt>(statement);
-      statement = braces != nullptr && braces->size() == 1 ? braces->body_front() : statement;
+      statement = only_statement(loop->getBody());
     }
     const auto* braces = dyn_cast<clang::CompoundStmt>(statement);
     if (found_.loops.empty() || braces == nullptr || braces->size() < 2) {

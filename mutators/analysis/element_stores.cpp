@@ -1,4 +1,5 @@
 #include "mutators/analysis/element_stores.hpp"
+#include "mutators/analysis/loop_nest.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -83,12 +84,7 @@ const clang::Expr* early_return(const clang::Stmt* statement) {
   if (branch == nullptr || branch->getElse() != nullptr || branch->getConditionVariable()) {
     return nullptr;
   }
-  const clang::Stmt* then = branch->getThen();
-  const auto* braces = dyn_cast<clang::CompoundStmt>(then);
-  if (braces != nullptr && braces->size() == 1) {
-    then = braces->body_front();
-  }
-  return isa<clang::ReturnStmt>(then) ? branch->getCond() : nullptr;
+  return isa<clang::ReturnStmt>(only_statement(branch->getThen())) ? branch->getCond() : nullptr;
 }
 
 /// Adds the statement around `inner` to what is known of the store; false where it cannot be

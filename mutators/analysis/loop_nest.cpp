@@ -13,12 +13,6 @@ namespace {
 using clang::dyn_cast;
 using clang::isa;
 
-/// The only statement in braces, or the statement itself.
-const clang::Stmt* only_statement(const clang::Stmt* body) {
-  const auto* braces = dyn_cast<clang::CompoundStmt>(body);
-  return braces != nullptr && braces->size() == 1 ? braces->body_front() : body;
-}
-
 bool is_straight(const clang::Stmt* statement) {
   if (const auto* braces = dyn_cast<clang::CompoundStmt>(statement)) {
     return std::ranges::all_of(braces->body(), is_straight);
@@ -27,6 +21,11 @@ bool is_straight(const clang::Stmt* statement) {
 }
 
 } // namespace
+
+const clang::Stmt* only_statement(const clang::Stmt* statement) {
+  const auto* braces = dyn_cast<clang::CompoundStmt>(statement);
+  return braces != nullptr && braces->size() == 1 ? braces->body_front() : statement;
+}
 
 const clang::Stmt* without_pragmas(const clang::Stmt* statement) {
   const auto* attributed = dyn_cast<clang::AttributedStmt>(statement);

@@ -27,4 +27,7 @@ std::optional<LoopNest> loop_nest(const Kernel& kernel, const clang::Stmt* state
 /// A loop without the pragmas before it; any other statement itself.
 const clang::Stmt* without_pragmas(const clang::Stmt* statement);
 
+/// The only statement in braces, or the statement itself.
+const clang::Stmt* only_statement(const clang::Stmt* statement);
+
 } // namespace evo

@@ -2,17 +2,6 @@
 // label: multiply/k bf16x3
 #include <cuda_runtime.h>
 
-// Loads two 8x8 matrices of 16-bit elements; lanes 0 to 15 say where their rows begin.
-__device__ __forceinline__ void ldmatrix_x2(unsigned (&fragment)[2], const void *row) {
-#if __CUDA_ARCH__ >= 800
-  const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(row));
-  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
-               : "=r"(fragment[0]), "=r"(fragment[1])
-               : "r"(address)
-               : "memory");
-#endif
-}
-
 // Loads four 8x8 matrices of 16-bit elements; each lane says where a row begins.
 __device__ __forceinline__ void ldmatrix_x4(unsigned (&fragment)[4], const void *row) {
 #if __CUDA_ARCH__ >= 800
@@ -175,11 +164,16 @@ __global__ void multiply(const unsigned *W, const unsigned *X, float *Y, int d) 
     for (int k = 0; k < block_k; k += 16) {
       unsigned x_parts[thread_n / 2][multiply_parts][2];
 #pragma unroll
-      for (int j = 0; j < thread_n; j += 2) {
+      for (int pair = 0; pair < thread_n / 2 * multiply_parts; pair += 2) {
+        static_assert(thread_n / 2 * multiply_parts % 2 == 0);
+        unsigned fragments[4];
+        ldmatrix_x4(fragments, &x[k / 16][(x_group * multiply_parts + pair) * 64 + lane * 4]);
 #pragma unroll
-        for (int part = 0; part < multiply_parts; ++part) {
-          ldmatrix_x2(x_parts[j / 2][part],
-                      &x[k / 16][((x_group + j / 2) * multiply_parts + part) * 64 + lane % 16 * 4]);
+        for (int fragment = 0; fragment < 4; ++fragment) {
+          const int j = (pair + fragment / 2) / multiply_parts * 2;
+          const int part = (pair + fragment / 2) % multiply_parts;
+          const int slot = fragment % 2;
+          x_parts[j / 2][part][slot] = fragments[fragment];
         }
       }
 #pragma unroll
@@ -221,8 +215,8 @@ __global__ void multiply(const unsigned *W, const unsigned *X, float *Y, int d) 
   }
 }
 
-// Where in the workspace the operands of multiply begin, in bytes.
-static size_t multiply_words(int d) { return (0 + 15) / 16 * 16; }
+// Where in the workspace the operands of multiply begin, in bytes: where a line of the cache does.
+static size_t multiply_words(int d) { return (0 + 127) / 128 * 128; }
 
 extern "C" size_t product_workspace(int d) {
   return multiply_words(d) +
