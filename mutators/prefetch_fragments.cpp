@@ -379,6 +379,7 @@ public:
     return about;
   }
 
+  /// Loops of one kernel are proved together where that is possible.
   std::vector<Rewrite> propose(const Kernel& kernel) const override {
     std::vector<Rewrite> result;
     const std::vector<DeviceLoop> loops = device_loops(kernel);
@@ -386,6 +387,15 @@ public:
       if (auto edits = can_unroll(kernel, loop, loops) ? prefetched(kernel, loop) : std::nullopt) {
         result.push_back({loop.name + " prefetch fragments", std::move(*edits)});
       }
+    }
+    std::vector<Edit> together;
+    for (const Rewrite& rewrite : result) {
+      std::ranges::copy(rewrite.edits, std::back_inserter(together));
+    }
+    sort_edits(together);
+    if (!are_disjoint(together) || !means_the_same(kernel, together)) {
+      std::erase_if(result,
+                    [&](const Rewrite& rewrite) { return !means_the_same(kernel, rewrite.edits); });
     }
     return result;
   }
@@ -404,14 +414,22 @@ private:
       return std::nullopt;
     }
     try {
-      std::vector<Edit> edits = Prefetching(kernel, loop, steps).edits();
-      const auto after = edited(kernel, edits);
-      return after && same_meaning(kernel, *after, dims_of_all_paths(*after))
-                 ? std::optional(std::move(edits))
-                 : std::nullopt;
+      return Prefetching(kernel, loop, steps).edits();
     } catch (const CannotWrite&) {
       return std::nullopt;
     }
+  }
+
+  /// Those of a loop inside another may overlap.
+  static bool are_disjoint(const std::vector<Edit>& edits) {
+    return std::ranges::adjacent_find(edits, [](const Edit& first, const Edit& second) {
+             return first.offset + first.length > second.offset;
+           }) == edits.end();
+  }
+
+  static bool means_the_same(const Kernel& kernel, const std::vector<Edit>& edits) {
+    const auto after = edits.empty() ? std::nullopt : edited(kernel, edits);
+    return after && same_meaning(kernel, *after, dims_of_all_paths(*after));
   }
 };
 
