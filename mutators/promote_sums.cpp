@@ -17,7 +17,7 @@
 // iteration early, and mentions one local array of floats that it updates and that is all zeros
 // where it is defined. The length of a piece is a constant, and a multiple of the step. Legal if
 // both files compute the same polynomials of their inputs (analysis/meaning.hpp). The sums are
-// added in another order.
+// added in another order. Where a reduction is in pieces already, these get another length.
 //
 // Expected gain: none in time, and as many registers more as there are sums. Tensor cores truncate
 // what they add, which one long sum collects: of three products of fp16, d = 4096, pieces of 128
@@ -31,11 +31,13 @@
 #include <clang/AST/Stmt.h>
 #include <clang/AST/TypeLoc.h>
 
+#include "mutators/analysis/constants.hpp"
 #include "mutators/analysis/expressions.hpp"
 #include "mutators/analysis/loops.hpp"
 #include "mutators/analysis/meaning.hpp"
 #include "mutators/analysis/references.hpp"
 #include "mutators/analysis/stage_model.hpp"
+#include "mutators/analysis/syntax_visitor.hpp"
 #include "mutators/constant_placement.hpp"
 #include "mutators/edited.hpp"
 #include "mutators/inline_update.hpp"
@@ -142,6 +144,44 @@ private:
   Names names_;
 };
 
+/// The length of the pieces that a loop adds up already: `% length == 0` decides when.
+class PieceLength : public SyntaxVisitor {
+public:
+  explicit PieceLength(const Kernel& kernel) : constants_(find_constants(kernel)) {}
+
+  bool VisitBinaryOperator(clang::BinaryOperator* remainder) override {
+    if (remainder->getOpcode() == clang::BO_Rem) {
+      const clang::VarDecl* divisor = variable_of(remainder->getRHS());
+      const auto named = std::ranges::find(constants_, divisor, &Constant::declaration);
+      if (divisor != nullptr && named != constants_.end() && named->free) {
+        found = *named;
+      }
+    }
+    return true;
+  }
+
+  std::optional<Constant> found;
+
+private:
+  const std::vector<Constant> constants_;
+};
+
+/// nullopt where the loop does not add up two sums, one to the other under a condition.
+std::optional<Constant> length_of_pieces(const Kernel& kernel, const Stages& stages) {
+  PieceLength length(kernel);
+  for (const StagePart& part : stages.body) {
+    const auto* branch = dyn_cast<clang::IfStmt>(part.statement);
+    const bool adds_pieces = branch != nullptr && branch->getElse() == nullptr &&
+                             std::ranges::all_of(stages.accumulators, [&](const auto* sum) {
+                               return mentions(*branch->getThen(), *sum);
+                             });
+    if (adds_pieces && stages.accumulators.size() == 2) {
+      length.TraverseStmt(const_cast<clang::Expr*>(branch->getCond()));
+    }
+  }
+  return length.found;
+}
+
 class PromoteSums : public Mutator {
 public:
   const About& about() const override {
@@ -161,7 +201,12 @@ public:
     const std::vector<DeviceLoop> loops = device_loops(kernel);
     for (const Stages& stages : find_stages(kernel)) {
       const DeviceLoop* loop = find_loop(loops, *stages.loop);
-      if (loop != nullptr && can_promote(kernel, stages, loop->counted)) {
+      if (loop == nullptr) {
+        continue;
+      }
+      if (const auto length = length_of_pieces(kernel, stages)) {
+        propose_lengths(kernel, *loop, *length, result);
+      } else if (can_promote(kernel, stages, loop->counted)) {
         propose(kernel, stages, *loop, result);
       }
     }
@@ -185,26 +230,61 @@ private:
                ->isSpecificBuiltinType(clang::BuiltinType::Float);
   }
 
-  /// The lengths differ by a constant alone, so that one is proved for all.
+  /// Of these, one is proved for all, for they differ by a constant alone.
+  class Lengths {
+  public:
+    Lengths(const Kernel& kernel, const DeviceLoop& loop) : kernel_(kernel), loop_(loop) {}
+
+    bool fits(std::int64_t length) const {
+      return length % loop_.counted.step_value == 0 && length != loop_.counted.step_value;
+    }
+
+    /// Whether more may be legal.
+    bool add(std::int64_t length, std::vector<Edit> edits, std::vector<Rewrite>& result) {
+      const auto after = proved_ ? std::nullopt : edited(kernel_, edits);
+      proved_ = proved_ || (after && same_meaning(kernel_, *after));
+      if (proved_) {
+        result.push_back(
+            {loop_.name + " promote every " + std::to_string(length), std::move(edits)});
+      }
+      return proved_;
+    }
+
+  private:
+    const Kernel& kernel_;
+    const DeviceLoop& loop_;
+    bool proved_ = false;
+  };
+
   static void propose(const Kernel& kernel, const Stages& stages, const DeviceLoop& loop,
                       std::vector<Rewrite>& result) {
-    bool proved = false;
+    Lengths proposed(kernel, loop);
     for (const std::int64_t length : lengths) {
-      if (length % loop.counted.step_value != 0 || length == loop.counted.step_value) {
-        continue;
-      }
-      std::vector<Edit> edits;
       try {
-        edits = Promotion(kernel, stages, loop.counted).edits(length);
+        if (proposed.fits(length) &&
+            !proposed.add(length, Promotion(kernel, stages, loop.counted).edits(length), result)) {
+          return;
+        }
       } catch (const CannotWrite&) {
         return;
       }
-      const auto after = proved ? std::nullopt : edited(kernel, edits);
-      proved = proved || (after && same_meaning(kernel, *after));
-      if (!proved) {
+    }
+  }
+
+  /// Loops that share a length change it together, under the first one's name.
+  static void propose_lengths(const Kernel& kernel, const DeviceLoop& loop, const Constant& present,
+                              std::vector<Rewrite>& result) {
+    Lengths proposed(kernel, loop);
+    for (const std::int64_t length : lengths) {
+      const auto edit = length == present.value || !proposed.fits(length)
+                            ? std::nullopt
+                            : set_constant(kernel, present, length);
+      const bool known = edit && std::ranges::any_of(result, [&](const Rewrite& rewrite) {
+                           return rewrite.edits == std::vector{*edit};
+                         });
+      if (edit && !known && !proposed.add(length, {*edit}, result)) {
         return;
       }
-      result.push_back({loop.name + " promote every " + std::to_string(length), std::move(edits)});
     }
   }
 };

@@ -101,7 +101,9 @@ std::vector<StagedKernel> kernels_to_stage(const Kernel& kernel) {
       auto epilogue = storage ? direct_epilogue(kernel, stages, block) : std::nullopt;
       whole = whole && epilogue &&
               (staged.epilogues.empty() || are_alike(staged.epilogues.front(), *epilogue));
-      if (whole) {
+      const bool shared =
+          whole && std::ranges::count(staged.epilogues, epilogue->nest, &DirectEpilogue::nest) != 0;
+      if (whole && !shared) { // by loops one behind another
         staged.storage = *storage;
         staged.epilogues.push_back(std::move(*epilogue));
       }

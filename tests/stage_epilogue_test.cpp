@@ -130,6 +130,15 @@ const Order orders[] = {
 
 INSTANTIATE_TEST_SUITE_P(StageEpilogue, InOrder, testing::ValuesIn(orders));
 
+TEST(StageEpilogue, KeepsEveryBitBehindTwoLoops) {
+  const std::string before =
+      test::followed(seed(), {{&fuse_epilogue(), "gemm/epilogue fuse update"},
+                              {&extend_reduction(), "gemm/k0 extend by update_sum"}});
+  EXPECT_THAT(test::sizes_with_other_bits(before, test::followed(before, {of_its_own, wide}),
+                                          {1, 63, 65, 131, 132}),
+              IsEmpty());
+}
+
 class OfTensorCores : public testing::TestWithParam<Order> {};
 
 /// Pairs of results per thread, eight rows of them per warp.
