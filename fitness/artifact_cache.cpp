@@ -36,6 +36,12 @@ Artifact from_record(const json& record, const std::filesystem::path& folder) {
   return artifact;
 }
 
+/// Whoever makes room removes first what was not used for long.
+void mark_as_used(const std::filesystem::path& file) {
+  std::error_code ignored;
+  std::filesystem::last_write_time(file, std::filesystem::file_time_type::clock::now(), ignored);
+}
+
 } // namespace
 
 std::optional<Artifact> ArtifactCache::find(const std::string& key) const {
@@ -43,6 +49,8 @@ std::optional<Artifact> ArtifactCache::find(const std::string& key) const {
     const json record = json::parse(read_file(folder_ / (key + ".json")));
     Artifact artifact = from_record(record, folder_);
     const bool whole = artifact.library.stem() == digest(read_file(artifact.library));
+    mark_as_used(artifact.library);
+    mark_as_used(folder_ / (key + ".json"));
     return whole ? std::optional(std::move(artifact)) : std::nullopt;
   } catch (const json::exception&) { // absent or damaged
     return std::nullopt;

@@ -35,6 +35,7 @@ struct Artifact {
 struct BuildFailure {
   Verdict verdict = Verdict::NoBuild; // NoBuild, BuildTimeout or OverLimits
   std::string detail;                 // nvcc's first error line
+  bool known = false;                 // not tried in this run: the verdict is an earlier one
 };
 
 using BuildResult = std::variant<Artifact, BuildFailure>;

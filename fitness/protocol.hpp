@@ -17,6 +17,9 @@
 
 namespace evo {
 
+/// Raise it with every change after which an earlier verdict might not be given again.
+inline constexpr int judging_version = 1;
+
 /// Where candidates run.
 enum class Backend { Cuda, Model };
 

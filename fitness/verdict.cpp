@@ -40,6 +40,8 @@ std::string_view to_string(Verdict verdict) {
     return "race";
   case Verdict::Suspicious:
     return "suspicious";
+  case Verdict::Fault:
+    return "fault";
   }
   return "unknown";
 }

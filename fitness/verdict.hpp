@@ -26,6 +26,7 @@ enum class Verdict {
   NonDeterministic,
   Race,
   Suspicious,
+  Fault, // evo's own, a mutator that broke its promise say; nothing is known of the candidate
 };
 
 inline constexpr std::array all_verdicts{Verdict::Ok,
@@ -44,7 +45,8 @@ inline constexpr std::array all_verdicts{Verdict::Ok,
                                          Verdict::UnwrittenOutput,
                                          Verdict::NonDeterministic,
                                          Verdict::Race,
-                                         Verdict::Suspicious};
+                                         Verdict::Suspicious,
+                                         Verdict::Fault};
 
 /// "wrong answer": as logs, snapshots and the protocol write it.
 std::string_view to_string(Verdict verdict);

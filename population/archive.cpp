@@ -8,6 +8,7 @@ namespace evo {
 void Archive::add(Individual individual) {
   const Individual& kept = individuals_.emplace_back(std::move(individual));
   ++counts_[kept.verdict()];
+  known_ += kept.known ? 1 : 0;
   by_id_.try_emplace(kept.genome.id, &kept);
   if (kept.elite) {
     best_ = &kept;

@@ -23,12 +23,15 @@ public:
   std::vector<const Individual*> fittest(std::size_t count) const;
   /// How often each verdict was given.
   const std::map<Verdict, int>& counts() const { return counts_; }
+  /// How many verdicts are earlier runs'.
+  int known() const { return known_; }
   std::set<std::string> ids() const;
 
 private:
   std::deque<Individual> individuals_;             // a deque keeps the pointers into it valid
   std::map<std::string, const Individual*> by_id_; // the first of each id
   std::map<Verdict, int> counts_;
+  int known_ = 0;
   const Individual* best_ = nullptr;
 };
 

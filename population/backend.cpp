@@ -60,6 +60,7 @@ OpenBackend guarded(OpenBackend backend, const std::filesystem::path& cache,
                     std::string build_line) {
   auto hazards = std::make_unique<Hazards>(cache / "hazards");
   BackendInfo& info = backend.info;
+  info.build_line = build_line;
   info.remarks.insert(info.remarks.end(), hazards->notes().begin(), hazards->notes().end());
   backend.evaluator = std::make_unique<HazardGuard>(
       std::move(backend.evaluator), std::move(hazards),

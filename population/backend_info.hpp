@@ -15,6 +15,7 @@ struct BackendInfo {
   Target target;
   std::string toolkit;              // "CUDA 13.0, PyTorch 2.11.0"
   std::string driver;               // "13.0"; empty without one
+  std::string build_line;           // how kernels are compiled
   std::string reference_precision;  // "fp32" or "tf32"
   bool reads_code = true;           // false: no cuobjdump, so precision classes are unknown
   std::string conditions_missing;   // why times come without clocks and temperature; empty: with

@@ -34,6 +34,13 @@ void add_search_options(CLI::App& app, Options& options) {
   app.add_option("--time-budget", options.time_budget_s, "Stop after so many seconds [no limit]");
   app.add_option("--jobs", search.jobs, "Builds side by side, threads")->capture_default_str();
   app.add_option("--seeds", options.seeds, "Seed files (.cu) [those of the problem]");
+  app.add_option("--store", options.store,
+                 "What all runs have learnt [store.sqlite in the population folder]");
+  app.add_flag("--fresh", options.fresh,
+               "Learn nothing from the store; what is found out is added to it");
+  app.add_option("--disk-limit", options.disk_limit_gib,
+                 "What runs, build cache and store may take, GiB; the oldest runs go first")
+      ->capture_default_str();
   app.add_option("--without", options.without, "Mutators that the search leaves out, names [none]");
   app.add_option("--incumbent", options.incumbent,
                  "An earlier export or kernel, kept while it passes and nothing beats it [none]");

@@ -39,6 +39,10 @@ struct Judgement {
   std::optional<Fitness> incumbent;
   /// False: nothing shows yet that it is faster than the incumbent; it ranks, and makes no elite.
   bool confirmed = true;
+  /// Not judged in this run: the verdict is an earlier one.
+  bool known = false;
+  /// Where judging had to build first: what there was came without a library.
+  std::optional<Built> built = std::nullopt;
 };
 
 /// Whether the candidate replaces the best so far, which may have been judged afresh beside it.

@@ -68,11 +68,13 @@ void to_json(nlohmann::json& json, const Individual& individual) {
           {"mutator", individual.mutator},
           {"dropped", to_strings(individual.dropped)},
           {"built", individual.built},
+          {"binary", individual.binary},
           {"kernels", individual.kernels},
           {"duplicate_of", individual.duplicate_of},
           {"verdict", to_string(individual.verdict())},
           {"fitness", individual.fitness},
-          {"elite", individual.elite}};
+          {"elite", individual.elite},
+          {"known", individual.known}};
 }
 
 void from_json(const nlohmann::json& json, Individual& individual) {
@@ -86,10 +88,12 @@ void from_json(const nlohmann::json& json, Individual& individual) {
   json.at("mutator").get_to(individual.mutator);
   individual.dropped = genes(json.at("dropped"));
   json.at("built").get_to(individual.built);
+  individual.binary = json.value("binary", ""); // runs of earlier versions have none
   json.at("kernels").get_to(individual.kernels);
   json.at("duplicate_of").get_to(individual.duplicate_of);
   json.at("fitness").get_to(individual.fitness);
   json.at("elite").get_to(individual.elite);
+  individual.known = json.value("known", false);
 }
 
 } // namespace evo

@@ -30,9 +30,11 @@ struct Individual {
   std::vector<Gene> dropped;                      // genes that no longer applied
   std::map<std::string, KernelResources> kernels; // once built, by kernel name
   bool built = false;
+  std::string binary;       // digest of what was built
   std::string duplicate_of; // id of the first of the same source or binary; empty: none
   Fitness fitness;          // a duplicate's is that of the first
   bool elite = false;       // the best of the run when it was judged
+  bool known = false;       // not judged in this run: an earlier one's verdict
   Timing timing;
 
   /// What log and counts say: Duplicate, or the judge's verdict.

@@ -34,6 +34,7 @@ void check(const Options& options) {
           "--device names a card, but --backend model uses none; leave one of them out");
   require(std::ranges::all_of(options.sizes, [](int size) { return size > 0; }),
           "--sizes must be positive");
+  require(options.disk_limit_gib > 0, "--disk-limit must be more than 0 GiB");
   if (!options.target.empty()) {
     known_target(options.target);
   }

@@ -28,6 +28,9 @@ struct Options {
   std::filesystem::path population = "population";
   std::vector<int> sizes;           // empty: the problem's
   Level level = Level::Default;     // of the cases that contenders must pass
+  std::filesystem::path store;      // empty: store.sqlite in the population folder
+  bool fresh = false;               // knows nothing from the store, and adds to it
+  double disk_limit_gib = 20;       // of runs and store
   bool sanitizer = true;            // elites pass compute-sanitizer where it exists
   std::vector<std::string> without; // mutators that a search leaves out
 };

@@ -240,7 +240,7 @@ void Pipeline::Graph::propose(const Message& message) {
   individual.dropped = std::move(proposal.dropped);
   individual.timing.propose_s = seconds_since(start);
   if (!proposal.fault.empty()) {
-    candidate.fail(Verdict::NoParse, std::move(proposal.fault));
+    candidate.fail(Verdict::Fault, std::move(proposal.fault));
   }
 }
 
@@ -265,12 +265,14 @@ void Pipeline::Graph::build(const Message& message) {
   if (auto* built = std::get_if<Built>(&result)) {
     candidate.individual.built = true;
     candidate.individual.kernels = built->kernels;
+    candidate.individual.binary = built->binary_digest;
     candidate.built = std::move(*built);
   } else if (stop_.stop_requested()) {
     candidate.state = Child::State::Stopped;
   } else {
     auto& failure = std::get<BuildFailure>(result);
     candidate.fail(failure.verdict, std::move(failure.detail));
+    candidate.individual.known = failure.known;
   }
 }
 
@@ -315,7 +317,11 @@ void Pipeline::Graph::measure(Child& candidate) {
   }
   individual.elite = makes_an_elite(judgement, incumbent);
   individual.fitness = std::move(judgement.fitness);
+  individual.known = judgement.known;
   candidate.state = Child::State::Settled;
+  if (judgement.built) {
+    candidate.built = std::move(*judgement.built);
+  }
   if (judgement.incumbent) {
     incumbent_->fitness = std::move(*judgement.incumbent);
   }

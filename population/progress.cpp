@@ -35,7 +35,8 @@ double seconds(std::chrono::steady_clock::duration duration) {
 
 void Tally::add(const Individual& individual) {
   ++settled;
-  built += individual.built ? 1 : 0;
+  built += individual.built && !individual.known ? 1 : 0;
+  known += individual.known ? 1 : 0;
   ++verdicts[individual.verdict()];
 }
 
@@ -51,6 +52,9 @@ std::string progress_line(const ProgressState& state) {
       state.generation, state.generations, state.best_speedup, state.tally.built,
       count(state.tally, Verdict::Ok), count(state.tally, Verdict::Duplicate),
       failures(state.tally), 100 * state.busy_share);
+  if (state.tally.known > 0) {
+    line += fmt::format("  known {}", state.tally.known);
+  }
   if (state.left) {
     line += fmt::format("  {}:{:02} left", state.left->count() / 60, state.left->count() % 60);
   }

@@ -17,6 +17,7 @@ namespace evo {
 struct Tally {
   int settled = 0;
   int built = 0;
+  int known = 0; // from earlier runs
   std::map<Verdict, int> verdicts;
 
   void add(const Individual& individual);

@@ -6,6 +6,17 @@
 #include <fmt/core.h>
 
 namespace evo {
+namespace {
+
+constexpr std::chrono::minutes between_disk_checks{1};
+
+/// About its source, to the store.
+bool tells_something_new(const Individual& individual) {
+  const bool same_source = individual.duplicate_of == individual.genome.id;
+  return !individual.known && !same_source && individual.fitness.verdict != Verdict::Fault;
+}
+
+} // namespace
 
 Provenance unjudged(const Genome& genome) {
   Provenance result;
@@ -59,8 +70,8 @@ void Exporter::put() const {
   }
 }
 
-Recorder::Recorder(Exporter exporter, const Snapshot& snapshot, Progress& progress)
-    : exporter_(std::move(exporter)), snapshot_(snapshot), progress_(progress) {}
+Recorder::Recorder(Exporter exporter, const Snapshot& snapshot, Progress& progress, Store* store)
+    : exporter_(std::move(exporter)), snapshot_(snapshot), progress_(progress), store_(store) {}
 
 void Recorder::better(const Individual& individual) {
   const std::lock_guard lock(exporter_mutex_);
@@ -68,6 +79,9 @@ void Recorder::better(const Individual& individual) {
 }
 
 void Recorder::settled(const Individual& individual) {
+  if (store_ != nullptr && tells_something_new(individual)) {
+    store_->put(individual);
+  }
   progress_.settled(individual);
 }
 
@@ -78,6 +92,23 @@ void Recorder::generation(const Generation& generation) {
   }
   snapshot_.add(generation, progress_.generation_seconds(), progress_.busy_share());
   progress_.generation(generation);
+  make_room_if_due();
+}
+
+void Recorder::keep_within(DiskLimit limit) {
+  disk_limit_ = std::move(limit);
+  make_room_if_due();
+}
+
+void Recorder::make_room_if_due() {
+  if (!disk_limit_ || Clock::now() - room_made_ < between_disk_checks) {
+    return;
+  }
+  room_made_ = Clock::now();
+  const std::string note = make_room(*disk_limit_);
+  if (!note.empty() && !std::exchange(over_limit_said_, true)) {
+    fmt::print("Note: {}\n", note);
+  }
 }
 
 } // namespace evo

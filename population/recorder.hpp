@@ -3,13 +3,17 @@
 
 #include <filesystem>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "fitness/export.hpp"
 #include "population/backend_info.hpp"
+#include "population/clock.hpp"
+#include "population/disk_limit.hpp"
 #include "population/progress.hpp"
 #include "population/search.hpp"
 #include "population/snapshot.hpp"
+#include "population/store.hpp"
 
 namespace evo {
 
@@ -48,17 +52,27 @@ private:
 
 class Recorder : public Observer {
 public:
-  Recorder(Exporter exporter, const Snapshot& snapshot, Progress& progress);
+  /// `store`: where verdicts are kept for other runs; nullptr: nowhere.
+  Recorder(Exporter exporter, const Snapshot& snapshot, Progress& progress, Store* store);
+
+  /// Makes room now, and with later generations, but not more often than once a minute.
+  void keep_within(DiskLimit limit);
 
   void better(const Individual& individual) override;
   void settled(const Individual& individual) override;
   void generation(const Generation& generation) override;
 
 private:
+  void make_room_if_due();
+
   std::mutex exporter_mutex_; // better() and generation() come from different threads
   Exporter exporter_;
   const Snapshot& snapshot_;
   Progress& progress_;
+  Store* store_;
+  std::optional<DiskLimit> disk_limit_;
+  Clock::time_point room_made_; // long ago
+  bool over_limit_said_ = false;
 };
 
 } // namespace evo

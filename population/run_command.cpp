@@ -11,8 +11,10 @@
 #include "population/commands.hpp"
 #include "population/confirmation.hpp"
 #include "population/files.hpp"
+#include "population/founders.hpp"
 #include "population/interruption.hpp"
 #include "population/recorder.hpp"
+#include "population/remembering_evaluator.hpp"
 #include "population/summary.hpp"
 #include "population/version.hpp"
 
@@ -24,6 +26,7 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
+constexpr double gib = 1024.0 * 1024 * 1024;
 constexpr Seconds most_for_confirmation{20}; // a fresh worker, and five kernels in it
 
 std::optional<Seconds> budget(const Options& options) {
@@ -77,6 +80,17 @@ void check_writable(const fs::path& file) {
                                  : fs::is_directory(folder) ? "its folder is not writable"
                                                             : "there is no such folder"));
   }
+}
+
+fs::path store_file(const Options& options) {
+  return options.store.empty() ? options.population / "store.sqlite" : options.store;
+}
+
+std::string describe(const Store& store, const Options& options, std::size_t founders) {
+  const std::string file = store_file(options).string();
+  return options.fresh ? fmt::format("{}, only added to", file)
+                       : fmt::format("{}, {} verdicts known, {} founders from earlier runs", file,
+                                     store.size(), founders);
 }
 
 nlohmann::json run_json(const Options& options, const Problem& problem, const fs::path& out,
@@ -151,15 +165,27 @@ int run_command(const Options& options) {
     fmt::print("Of the card, {}\n", backend.info.conditions_missing);
   }
 
+  Store store(store_file(options), context_of(problem, backend.info, options.level,
+                                              options.search.seed, options.sanitizer));
+  const std::vector<Founder> found_before =
+      options.fresh ? std::vector<Founder>{} : founders(store);
+  fmt::print("Store: {}\n", describe(store, options, found_before.size()));
+
   Exporter exporter(problem, backend.info, options.search.seed, out);
   if (incumbent) {
     exporter.keep(incumbent->id, read_text(options.incumbent));
   }
   Progress progress(progress_settings(options), stdout);
-  Recorder recorder(std::move(exporter), snapshot, progress);
-  Search search(options.search, seeds, {chosen, backend.info.target}, *backend.evaluator, recorder,
+  Recorder recorder(std::move(exporter), snapshot, progress, &store);
+  recorder.keep_within({.population = options.population,
+                        .store = store_file(options),
+                        .current = snapshot.folder(),
+                        .bytes = static_cast<std::uintmax_t>(options.disk_limit_gib * gib)});
+  RememberingEvaluator remembering(*backend.evaluator, store);
+  FitnessEvaluator& evaluator = options.fresh ? *backend.evaluator : remembering;
+  Search search(options.search, seeds, {chosen, backend.info.target}, evaluator, recorder,
                 interruption->token());
-  search.run(incumbent);
+  search.run(incumbent, found_before);
 
   if (const std::string reason = interruption->reason(); !reason.empty()) {
     fmt::print("Stopped by {}.\n", reason);

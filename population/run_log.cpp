@@ -27,6 +27,9 @@ void add_events(std::vector<json>& events, const Individual& individual) {
   for (const Gene& gene : individual.dropped) {
     add("dropped gene", {{"gene", to_string(gene)}});
   }
+  if (individual.known) {
+    add("known", json::object());
+  }
   if (individual.built) {
     add("built", {{"kernels", individual.kernels}});
   }

@@ -13,9 +13,9 @@
 
 namespace evo {
 
-/// In slot order per individual: proposed, dropped gene, then duplicate, or built and judged, or
-/// failed, then verified if it was, and elite; at the end survivor per island, exported and
-/// generation.
+/// In slot order per individual: proposed, dropped gene, known if the verdict is an earlier run's,
+/// then duplicate, or built and judged, or failed, then verified if it was, and elite; at the end
+/// survivor per island, exported and generation.
 std::vector<nlohmann::json> events(const Generation& generation);
 
 /// One object per individual, with its times in seconds, and one for the generation.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iterator>
 #include <memory>
+#include <ranges>
 #include <utility>
 
 #include <fmt/core.h>
@@ -15,6 +16,16 @@ namespace evo {
 namespace {
 
 constexpr int migration_interval = 3; // generations
+
+/// The genome that a trail makes of its seed today.
+Proposal descend(const Genome& seed, const std::vector<Gene>& trail, const Dialect& dialect) {
+  Followed followed = follow(seed, trail, dialect);
+  return {.genome = std::move(followed.genome),
+          .parents = {seed.id},
+          .mutator = {},
+          .dropped = std::move(followed.dropped),
+          .fault = {}};
+}
 
 void check_seed(const Individual& seed) {
   const Verdict verdict = seed.verdict();
@@ -35,11 +46,11 @@ Search::Search(const SearchSettings& settings, std::vector<Genome> seeds, Dialec
   islands_[1] = {.first_slot = half, .size = settings_.population - half, .members = {}};
 }
 
-void Search::run(const std::optional<Genome>& incumbent) {
+void Search::run(const std::optional<Genome>& incumbent, const std::vector<Founder>& founders) {
   Pipeline pipeline(evaluator_, settings_.jobs, stop_,
                     {.better = [this](const Individual& i) { observer_.better(i); },
                      .settled = [this](const Individual& i) { observer_.settled(i); }});
-  if (!plant(pipeline, incumbent) || settings_.generations == 0) {
+  if (!plant(pipeline, incumbent, founders) || settings_.generations == 0) {
     return;
   }
   for (std::size_t i = 0; i < islands_.size(); ++i) {
@@ -71,9 +82,10 @@ void Search::run(const std::optional<Genome>& incumbent) {
   }
 }
 
-/// Judges the seeds, which become the first members of every island, and the incumbent. False when
-/// stopped meanwhile.
-bool Search::plant(Pipeline& pipeline, const std::optional<Genome>& incumbent) {
+/// Judges the seeds and founders, which become the first members of every island, and the
+/// incumbent. False when stopped meanwhile.
+bool Search::plant(Pipeline& pipeline, const std::optional<Genome>& incumbent,
+                   const std::vector<Founder>& founders) {
   std::vector<Pipeline::Propose> proposals;
   const auto as_it_stands = [](const Genome& genome) {
     return [genome] { return Proposal{genome, {}, {}, {}, {}}; };
@@ -82,19 +94,28 @@ bool Search::plant(Pipeline& pipeline, const std::optional<Genome>& incumbent) {
   if (incumbent) {
     proposals.push_back(as_it_stands(*incumbent));
   }
+  for (const Founder& founder : founders) {
+    const auto seed = std::ranges::find(seeds_, founder.seed, &Genome::seed);
+    if (seed != seeds_.end()) {
+      proposals.push_back(
+          [this, founder, seed] { return descend(*seed, founder.trail, dialect_); });
+    }
+  }
   const std::size_t expected = proposals.size();
   pipeline.submit(0, 0, std::move(proposals));
 
+  const auto is_seed = [&](const Individual& individual) {
+    return std::cmp_less(individual.slot, seeds_.size());
+  };
   Generation generation{
       .number = 0, .complete = true, .children = pipeline.wait(), .survivors = {}};
   generation.complete = generation.children.size() == expected;
-  std::vector<Individual> seeds = generation.children;
-  std::erase_if(seeds,
-                [&](const Individual& i) { return std::cmp_greater_equal(i.slot, seeds_.size()); });
-  std::ranges::for_each(seeds, check_seed);
+  std::vector<Individual> planted = generation.children;
+  std::erase_if(planted, [&](const Individual& i) { return i.parents.empty() && !is_seed(i); });
+  std::ranges::for_each(planted | std::views::filter(is_seed), check_seed);
   record(generation.children);
   for (Island& island : islands_) {
-    island.members = survivors({}, seeds, seeds.size());
+    island.members = survivors({}, planted, planted.size());
     generation.survivors.push_back(island.members);
   }
   if (!generation.children.empty()) {

@@ -23,9 +23,15 @@ struct SearchSettings {
   int jobs = 1;
 };
 
+/// What an earlier run found good: a trail on the seed of that name.
+struct Founder {
+  std::string seed;
+  std::vector<Gene> trail;
+};
+
 /// What one generation brought.
 struct Generation {
-  int number = 0;                                 // 0: the seeds, and then the incumbent
+  int number = 0;                                 // 0: the seeds, the incumbent and the founders
   bool complete = true;                           // false: the run was stopped in it
   std::vector<Individual> children;               // in slot order
   std::vector<std::vector<Individual>> survivors; // per island, fittest first
@@ -53,8 +59,9 @@ public:
 
   /// Runs all generations, or up to a stop. InputError for a seed that does not pass. An
   /// `incumbent` is judged after the seeds and is what must be beaten, but does not breed; one that
-  /// does not pass is only recorded.
-  void run(const std::optional<Genome>& incumbent = {});
+  /// does not pass is only recorded. `founders` are judged then, and breed: what still applies of
+  /// the trails whose seeds are here.
+  void run(const std::optional<Genome>& incumbent = {}, const std::vector<Founder>& founders = {});
 
   const Archive& archive() const { return archive_; }
   const Lineage& lineage() const { return lineage_; }
@@ -66,7 +73,8 @@ private:
     std::vector<Individual> members;
   };
 
-  bool plant(Pipeline& pipeline, const std::optional<Genome>& incumbent);
+  bool plant(Pipeline& pipeline, const std::optional<Genome>& incumbent,
+             const std::vector<Founder>& founders);
   void breed(Pipeline& pipeline, int generation, std::size_t island);
   void take_migrant(std::size_t island);
   void record(const std::vector<Individual>& individuals);

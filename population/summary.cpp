@@ -70,6 +70,9 @@ std::string summary(const Archive& archive, const Lineage& lineage,
   text += genome.keeps_order ? "" : "  Its sums are rounded in another order than the seed's.\n";
   text += "Seeds:\n" + seed_lines(archive, seeds);
   text += fmt::format("Verdicts: {}\n", verdict_line(archive.counts()));
+  if (archive.known() > 0) {
+    text += fmt::format("Known from earlier runs, and not judged again: {}\n", archive.known());
+  }
   return text + fmt::format("Backend: {}\n", describe(backend));
 }
 

@@ -43,7 +43,7 @@ packages() {
   python_has torch || echo libtorch-dev
   printf '%s\n' "llvm-$llvm-dev" "libclang-$llvm-dev" "libclang-cpp$llvm" libtbb-dev \
     libboost-dev libboost-context-dev \
-    libcli11-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libtomlplusplus-dev libgtest-dev \
+    libcli11-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libtomlplusplus-dev libsqlite3-dev libgtest-dev \
     libgmock-dev
   if [[ ${1-} == --checks ]]; then
     printf '%s\n' "clang-format-$llvm" "clang-tidy-$llvm" shellcheck

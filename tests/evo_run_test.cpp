@@ -72,6 +72,24 @@ TEST_F(EvoRun, LeavesAnExportSnapshotsAndTheSameLogForEveryNumberOfJobs) {
   EXPECT_NE(log("other"), log("population"));
 }
 
+TEST_F(EvoRun, BeginsWithWhatEarlierRunsFoundUnlessItIsToBeFresh) {
+  ASSERT_EQ(evo({"--generations", "1"}).exit_code, 0);
+  const std::string first = log("population");
+  EXPECT_THAT(first, testing::Not(HasSubstr("\"event\":\"known\"")));
+  ProcessResult run = evo({"--generations", "1"});
+  EXPECT_THAT(run.output, HasSubstr(" verdicts known, "));
+  EXPECT_THAT(run.output, HasSubstr("Known from earlier runs, and not judged again: "));
+  EXPECT_THAT(log("population"), HasSubstr("\"event\":\"known\""));
+  run = evo({"--generations", "1", "--fresh"});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_EQ(log("population"), first);
+
+  write_text(folder_.path() / "no store", "words");
+  run = evo({"--store", "no store"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.output, HasSubstr("evo: cannot open the store no store: it is damaged, or no"));
+}
+
 TEST_F(EvoRun, RefusesASeedThatComputesSomethingWrong) {
   std::string source = read_text(relu + "/naive.cu");
   const std::string right = "sum += ";

@@ -37,7 +37,7 @@ TEST(Pipeline, GivesEachKindOfFailureItsVerdict) {
                          }});
   const auto results = pipeline.wait();
   EXPECT_THAT(verdicts(results), ElementsAre(Verdict::Ok, Verdict::NoBuild, Verdict::WrongAnswer,
-                                             Verdict::Hang, Verdict::NoParse));
+                                             Verdict::Hang, Verdict::Fault));
   EXPECT_EQ(results[1].fitness.detail, "a is 4");
   EXPECT_FALSE(results[1].built);
   EXPECT_TRUE(results[2].built);

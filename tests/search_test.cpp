@@ -204,7 +204,7 @@ struct RecordedRun {
   std::FILE* screen = std::tmpfile();
   Progress progress{{.generations = 3, .population = 8, .budget = {}, .terminal = false}, screen};
   BackendInfo backend;
-  Recorder recorder{Exporter(problem(), backend, 7, out), snapshot, progress};
+  Recorder recorder{Exporter(problem(), backend, 7, out), snapshot, progress, nullptr};
   Search search;
 };
 
