@@ -48,11 +48,12 @@ namespace {
 
 using clang::dyn_cast;
 
-/// The one base that `ours` reads and `others` does not; nullptr if there are none or several.
+/// The one base that `ours` reads, and does not write, and `others` does not touch; nullptr if there
+/// are none or several.
 const clang::VarDecl* read_by_first_alone(const Uses& ours, const Uses& others) {
   const clang::VarDecl* found = nullptr;
   for (const auto& [base, use] : ours) {
-    if (use.reads && !others.contains(base)) {
+    if (use.reads && !use.writes && !others.contains(base)) {
       if (found != nullptr) {
         return nullptr;
       }

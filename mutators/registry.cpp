@@ -31,6 +31,7 @@ const std::vector<const Mutator*>& mutators() {
       &stage_epilogue(),
       &persist_blocks(),
       &prefetch_fragments(),
+      &sum_through_output(),
       // end of mutators
       // clang-format on
   };

@@ -29,6 +29,7 @@ const Mutator& stage_epilogue();
 const Mutator& persist_blocks();
 const Mutator& promote_sums();
 const Mutator& prefetch_fragments();
+const Mutator& sum_through_output();
 // end of mutators
 
 } // namespace evo

@@ -21,10 +21,10 @@
 //
 // Precondition: a launch of its own statement whose grid is dim3(x, y) and whose kernel alone uses
 // its function, asks for blockIdx.y times the tile's height and not for gridDim; its reduction
-// loops count from 0 to one of its sizes; a prologue that loads tiles ahead, and tests of whether
-// there is a tile, follow that count (double_buffer's prologue does not: split first). Legal if the
-// files compute the same polynomials of their inputs (analysis/meaning.hpp), with all tiles split
-// and with none, at sizes that take every path.
+// loops, or loops that run them in pieces, count from 0 to one of its sizes; a prologue that loads
+// tiles ahead, and tests of whether there is a tile, follow that count (double_buffer's prologue
+// does not: split first). Legal if the files compute the same polynomials of their inputs
+// (analysis/meaning.hpp), with all tiles split and with none, at sizes that take every path.
 //
 // It comes behind peel_edges and before rasterise_blocks.
 //
@@ -44,20 +44,18 @@
 #include "mutators/analysis/dependence_graph.hpp"
 #include "mutators/analysis/expressions.hpp"
 #include "mutators/analysis/grid_mentions.hpp"
-#include "mutators/analysis/linear_form.hpp"
 #include "mutators/analysis/loops.hpp"
 #include "mutators/analysis/meaning.hpp"
 #include "mutators/analysis/path_dims.hpp"
 #include "mutators/analysis/references.hpp"
 #include "mutators/analysis/stage_model.hpp"
-#include "mutators/analysis/syntax_visitor.hpp"
 #include "mutators/edited.hpp"
-#include "mutators/first_tiles.hpp"
 #include "mutators/inline_update.hpp"
 #include "mutators/mutator.hpp"
 #include "mutators/names.hpp"
 #include "mutators/registry.hpp"
 #include "mutators/render.hpp"
+#include "mutators/tile_range.hpp"
 #include "mutators/workspace_size.hpp"
 
 namespace evo {
@@ -67,84 +65,32 @@ using clang::dyn_cast;
 
 constexpr std::array blocks_per_multiprocessor{1, 2};
 
-/// A kernel's loops over k tiles, all with one limit and step.
-struct TileLoops {
-  std::vector<CountedLoop> loops;
-  const clang::ParmVarDecl* limit = nullptr; // the size that is summed over
-  const clang::Expr* step = nullptr;
-};
-
-std::optional<TileLoops> tile_loops(const Kernel& kernel, const clang::FunctionDecl& function) {
+/// The reductions of a kernel, or the loops that run them in pieces, with one limit and step.
+std::optional<TileLoops> tile_loops(const Kernel& kernel, const std::vector<Stages>& reductions) {
   TileLoops found;
-  for (const Stages& stages : find_stages(kernel)) {
-    if (stages.kernel != &function) {
-      continue;
+  for (const Stages& stages : reductions) {
+    if (stages.inside_loop && stages.tiles.empty()) {
+      continue; // of an epilogue
     }
-    const auto loop = counted_loop(kernel, *stages.loop);
+    const auto reduction = counted_loop(kernel, *stages.loop);
+    const auto pieces = reduction ? loop_over_pieces(kernel, *reduction) : std::nullopt;
+    const auto& loop = pieces ? pieces : reduction;
     const auto* limit =
         loop ? clang::dyn_cast_or_null<clang::ParmVarDecl>(variable_of(loop->limit)) : nullptr;
-    const bool alike = limit != nullptr && loop->step != nullptr &&
+    const clang::Expr* step = reduction ? reduction->step : nullptr;
+    const bool alike = limit != nullptr && step != nullptr &&
                        constant_value(kernel, *loop->start) == 0 &&
                        (found.loops.empty() ||
-                        (found.limit == limit && same_expression(kernel, found.step, loop->step)));
-    if (!alike || stages.inside_loop || stages.tiles.empty()) {
+                        (found.limit == limit && same_expression(kernel, found.step, step)));
+    if (!alike || (stages.inside_loop && !pieces) || stages.tiles.empty()) {
       return std::nullopt;
     }
     found.loops.push_back(*loop);
     found.limit = limit;
-    found.step = loop->step;
+    found.step = step;
   }
   return found.loops.empty() ? std::nullopt : std::optional(std::move(found));
 }
-
-/// Comparisons of where a k tile begins with the size, which tell whether there is such a tile.
-class TileTests : public SyntaxVisitor {
-public:
-  TileTests(const Kernel& kernel, const TileLoops& loops, const std::vector<FirstTiles>& ahead,
-            LinearView& view)
-      : kernel_(kernel), loops_(loops), ahead_(ahead), view_(view) {}
-
-  bool VisitBinaryOperator(clang::BinaryOperator* test) override {
-    if (variable_of(test->getRHS()) != loops_.limit) {
-      return true;
-    }
-    const clang::Expr& begin = *test->getLHS();
-    if (test->getOpcode() == clang::BO_LT && follows_count(begin) && view_.is_uniform(begin)) {
-      of_tiles.push_back(test);
-    }
-    const auto elements = constant_value(kernel_, begin);
-    if (test->getOpcode() == clang::BO_LE && elements &&
-        std::ranges::find(ahead_, *elements, &FirstTiles::elements) != ahead_.end()) {
-      of_prologues.push_back(test);
-    }
-    return true;
-  }
-
-  std::vector<const clang::BinaryOperator*> of_tiles;     // k0 + K < d
-  std::vector<const clang::BinaryOperator*> of_prologues; // stages * K <= d
-
-private:
-  bool follows_count(const clang::Stmt& code) const {
-    const auto* use = dyn_cast<clang::DeclRefExpr>(&code);
-    const auto* variable =
-        clang::dyn_cast_or_null<clang::VarDecl>(use == nullptr ? nullptr : use->getDecl());
-    if (variable != nullptr) {
-      return std::ranges::find(loops_.loops, variable, &CountedLoop::counter) !=
-                 loops_.loops.end() ||
-             std::ranges::find(ahead_, variable, &FirstTiles::first) != ahead_.end() ||
-             (variable->isLocalVarDecl() && variable->hasInit() &&
-              variable->getType().isConstQualified() && follows_count(*variable->getInit()));
-    }
-    return std::ranges::any_of(code.children(), [this](const clang::Stmt* child) {
-      return child != nullptr && follows_count(*child);
-    });
-  }
-
-  const Kernel& kernel_;
-  const TileLoops& loops_;
-  const std::vector<FirstTiles>& ahead_;
-  LinearView& view_;
-};
 
 /// One launch's rewrite. All of it throws CannotWrite where it cannot be written.
 class TailSplit {
@@ -205,7 +151,8 @@ private:
   }
   /// The size in the entry.
   const clang::ParmVarDecl& side() const {
-    return entry_parameter(*launch_.arguments[loops_.limit->getFunctionScopeIndex()]);
+    const auto& limit = present(dyn_cast<clang::ParmVarDecl>(loops_.limit));
+    return entry_parameter(*launch_.arguments[limit.getFunctionScopeIndex()]);
   }
 
   std::string element() const { return output_.getType()->getPointeeType().getAsString(); }
@@ -281,27 +228,8 @@ private:
   }
 
   void write_loops() {
-    const clang::FunctionDecl& function = *launch_.kernel;
-    std::vector<FirstTiles> ahead = find_first_tiles(kernel_, function);
-    std::erase_if(ahead, [this](const FirstTiles& tiles) {
-      return !same_expression(kernel_, tiles.step, loops_.step);
-    });
-    LinearView view(kernel_, function, checked(span_of(kernel_, *function.getBody())).begin);
-    TileTests tests(kernel_, loops_, ahead, view);
-    tests.TraverseStmt(function.getBody());
-    for (const CountedLoop& loop : loops_.loops) {
-      replace(span(*loop.start), begin_);
-    }
-    for (const FirstTiles& tiles : ahead) {
-      insert(span(*tiles.first->getInit()).begin, begin_ + " + ");
-    }
-    for (const clang::BinaryOperator* test : tests.of_tiles) {
-      replace(span(*test->getRHS()), end_);
-    }
-    for (const clang::BinaryOperator* test : tests.of_prologues) {
-      insert(span(*test->getLHS()).begin, begin_ + " + ");
-      replace(span(*test->getRHS()), end_);
-    }
+    std::ranges::move(count_tiles(kernel_, *launch_.kernel, loops_, begin_, end_),
+                      std::back_inserter(edits_));
   }
 
   void write_adding_kernel() {
@@ -432,12 +360,16 @@ public:
   std::vector<Rewrite> propose(const Kernel& kernel) const override {
     std::vector<Rewrite> result;
     const std::vector<DeviceLoop> all = device_loops(kernel);
+    const std::vector<Stages> stages = find_stages(kernel);
     const auto graph = DependenceGraph::of(kernel);
     for (std::size_t i = 0; graph && i < graph->launches().size(); ++i) {
       const clang::FunctionDecl& function = *graph->launches()[i].kernel;
+      std::vector<Stages> reductions;
+      std::ranges::copy_if(stages, std::back_inserter(reductions),
+                           [&](const Stages& s) { return s.kernel == &function; });
       const auto loops =
-          is_used_once(kernel, function) ? tile_loops(kernel, function) : std::nullopt;
-      const DeviceLoop* first = loops ? find_loop(all, *loops->loops.front().loop) : nullptr;
+          is_used_once(kernel, function) ? tile_loops(kernel, reductions) : std::nullopt;
+      const DeviceLoop* first = loops ? find_loop(all, *reductions.front().loop) : nullptr;
       if (first != nullptr) {
         std::ranges::move(rewrites(kernel, *graph, i, *loops, first->name),
                           std::back_inserter(result));

@@ -151,6 +151,7 @@ TEST(Ladder, TensorCoresAreOneMutationFromKernelsOfASearch) {
 TEST(Ladder, LongOtherStrategiesComputeWhatTheSeedsDo) {
   const Target h200 = Target::find("sm_90").value();
   expect_seed_values("tensor_bf16x3_promoted", "tiled", {67, 128}, h200);
+  expect_seed_values("tensor_bf16x3_pieces", "tiled", {67, 128}, h200);
   expect_seed_values("tensor_bf16x6", "tiled", {67, 128}, h200);
   expect_seed_values("tensor_tf32x3", "tiled", {67, 128}, h200);
 }
