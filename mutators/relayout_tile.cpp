@@ -19,7 +19,8 @@
 // own dimension, and every access is known (analysis/tile_accesses.hpp). A transposition needs
 // accesses to single elements, their indices free of calls and effects; wide ones stay aligned and
 // whole under the others. A block that grows stays within the shared memory of its launch and of
-// the target, and every static_assert holds.
+// the target, and every static_assert holds. Where a warp takes wide groups of one row at a time
+// (operands that lie as ldmatrix loads them), another layout gains nothing: but "pad 0" is offered.
 //
 // Expected gain: fragments that lie side by side in a row can be loaded together; a padding moves
 // rows to different banks, so that threads that go down a column meet no conflicts; a swizzle does
@@ -227,6 +228,11 @@ public:
   }
 
 private:
+  /// Between rows, which alone change their banks.
+  static bool may_have_conflicts(const TileAccesses& tile) {
+    return !tile.a_row_per_warp || !std::ranges::all_of(tile.list, &TileAccess::wide);
+  }
+
   static void propose(const Kernel& kernel, const clang::FunctionDecl& function,
                       const TileStorage& storage, std::vector<Rewrite>& result) {
     std::vector<const clang::VarDecl*> paddings;
@@ -239,11 +245,18 @@ private:
           result.push_back({label, std::move(*edits)});
         }
       };
-      add(" transpose", relayout.transposed());
-      for (const std::int64_t amount : amounts) {
-        add(" pad " + std::to_string(amount), relayout.padded(amount));
+      const bool gains = may_have_conflicts(tile);
+      if (gains) {
+        add(" transpose", relayout.transposed());
       }
-      add(" swizzle", swizzled(kernel, function, tile, relayout.padding()));
+      for (const std::int64_t amount : amounts) {
+        if (gains || amount == 0) {
+          add(" pad " + std::to_string(amount), relayout.padded(amount));
+        }
+      }
+      if (gains) {
+        add(" swizzle", swizzled(kernel, function, tile, relayout.padding()));
+      }
       if (relayout.padding() && relayout.padding()->constant) {
         paddings.push_back(relayout.padding()->constant->declaration);
       }

@@ -324,5 +324,16 @@ INSTANTIATE_TEST_SUITE_P(RelayoutTile, Commutes,
                                          std::pair(&unroll_loop(), "gemm/k unroll full"),
                                          std::pair(&reshape_tile(), "gemm/gemm_block_k 16")));
 
+TEST(RelayoutTile, LeavesAloneWhatMeetsNoConflicts) {
+  const std::string split =
+      test::followed(seed(), {{&reshape_tile(), "gemm/gemm_block_k 16"},
+                              {&remap_threads(), "gemm/lanes 8x4"},
+                              {&remap_threads(), "gemm/thread_row groups 1 in warps"},
+                              {&remap_threads(), "gemm/thread_col groups 2 in warps"},
+                              {&tensorise(), "gemm/k bf16x3"},
+                              {&split_operands(), "gemm/k split beforehand"}});
+  EXPECT_THAT(test::labels(relayout_tile(), split), testing::IsEmpty());
+}
+
 } // namespace
 } // namespace evo

@@ -19,6 +19,7 @@
 #include "mutators/analysis/syntax_visitor.hpp"
 #include "mutators/ptx_instruction.hpp"
 #include "mutators/render.hpp"
+#include "mutators/target.hpp"
 
 namespace evo {
 namespace {
@@ -298,8 +299,14 @@ public:
     }
     seen_[index][site->second.second] = true;
     tile->widest = std::max<std::int64_t>(tile->widest, access.width);
+    std::int64_t row = 0;   // of the lane before in the warp
+    std::size_t warp = ~0U; // of that lane
     for (std::size_t lane = 0; lane < access.active->size(); ++lane) {
       if ((*access.active)[lane]) {
+        const std::int64_t lanes_row = (*access.elements)[lane] / tile->extents.back();
+        tile->a_row_per_warp &= lane / warp_size != warp || lanes_row == row;
+        row = lanes_row;
+        warp = lane / warp_size;
         const std::int64_t column = (*access.elements)[lane] % tile->extents.back();
         tile->columns = std::max(tile->columns, column + access.width);
         tile->aligned &= column % access.width == 0;

@@ -32,6 +32,7 @@ struct TileAccesses {
   std::int64_t columns = 0;     // the greatest column that is touched, plus one
   std::int64_t widest = 1;      // elements of one access
   bool aligned = true;          // every access begins at a multiple of its own width
+  bool a_row_per_warp = true;   // no warp touches several rows at once
 };
 
 /// The tiles of a kernel that may be laid out anew by changing their declaration and these accesses
