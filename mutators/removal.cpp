@@ -6,6 +6,7 @@
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/Attr.h>
 #include <clang/AST/Decl.h>
+#include <clang/AST/DeclCXX.h>
 #include <clang/AST/Expr.h>
 #include <clang/AST/Stmt.h>
 #include <clang/Basic/CharInfo.h>
@@ -44,6 +45,28 @@ std::vector<unsigned> occurrences(const std::string& text, const std::string& wo
     }
   }
   return found;
+}
+
+/// What stands right behind a quotient of constants and says that it leaves no remainder; nullptr
+/// where nothing does.
+const clang::StaticAssertDecl* assertion_of(const Kernel& kernel,
+                                            const clang::NamedDecl& declaration) {
+  const auto operation = [](const clang::Expr* expr, clang::BinaryOperatorKind kind) {
+    const auto* found = clang::dyn_cast<clang::BinaryOperator>(expr->IgnoreParenImpCasts());
+    return found != nullptr && found->getOpcode() == kind ? found : nullptr;
+  };
+  const auto* constant = clang::dyn_cast<clang::VarDecl>(&declaration);
+  const auto* assertion = clang::dyn_cast_or_null<clang::StaticAssertDecl>(
+      constant == nullptr ? nullptr : constant->getNextDeclInContext());
+  const auto* quotient =
+      assertion == nullptr ? nullptr : operation(constant->getInit(), clang::BO_Div);
+  const auto* comparison =
+      quotient == nullptr ? nullptr : operation(assertion->getAssertExpr(), clang::BO_EQ);
+  const auto* remainder =
+      comparison == nullptr ? nullptr : operation(comparison->getLHS(), clang::BO_Rem);
+  return remainder != nullptr && same_expression(kernel, quotient->getRHS(), remainder->getRHS())
+             ? assertion
+             : nullptr;
 }
 
 /// A function from its first attribute on: __global__ is a macro.
@@ -95,11 +118,23 @@ void Removal::unneeded_declarations(const std::set<const clang::ValueDecl*>& nee
         concerned && !needed.contains(clang::dyn_cast<clang::ValueDecl>(declaration)) &&
         std::ranges::all_of(uses,
                             [&](unsigned use) { return definition.contains(use) || goes(use); });
-    const std::size_t end = kernel_.source().find_first_not_of(" \t\n", definition.end);
-    if (unneeded && kernel_.source()[end] == ';') { // not one of several declared together
-      lines({definition.begin, static_cast<unsigned>(end) + 1}, false);
+    if (unneeded && declaration_alone(definition)) {
+      const clang::StaticAssertDecl* assertion = assertion_of(kernel_, *declaration);
+      if (assertion != nullptr) {
+        declaration_alone(checked(span_of(kernel_, assertion->getSourceRange())));
+      }
     }
   }
+}
+
+/// Removes it with its semicolon; false for one of several declared together.
+bool Removal::declaration_alone(Span span) {
+  const std::size_t end = kernel_.source().find_first_not_of(" \t\n", span.end);
+  if (kernel_.source()[end] != ';') {
+    return false;
+  }
+  lines({span.begin, static_cast<unsigned>(end) + 1}, false);
+  return true;
 }
 
 bool Removal::removes(unsigned offset) const {

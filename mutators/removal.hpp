@@ -28,13 +28,15 @@ public:
   /// What another edit replaces.
   void replaced(Span span) { removed_.push_back(span); }
   /// The constants at namespace scope, other than `needed`, and the structs that a removed launch
-  /// was as large as, where nothing names them but what was removed until now, or each other.
+  /// was as large as, where nothing names them but what was removed until now, or each other. With
+  /// a quotient goes the assertion right behind it that it leaves no remainder.
   void unneeded_declarations(const std::set<const clang::ValueDecl*>& needed);
 
   bool removes(unsigned offset) const;
   const std::vector<Edit>& edits() const { return edits_; }
 
 private:
+  bool declaration_alone(Span span);
   void lines(Span span, bool with_comment);
 
   const Kernel& kernel_;

@@ -213,6 +213,19 @@ TEST(PipelineCopies, ComposesWithASwizzleAndVectors) {
   EXPECT_TRUE(mean_the_same(seed(), followed(trail)));
 }
 
+/// A quotient that goes with the copies takes what it asserts along.
+TEST(PipelineCopies, LeavesNoAssertionsWhereOperandsAreSplitAfterwards) {
+  const std::string after = followed({{&reshape_tile(), "gemm/gemm_block_k 16"},
+                                      {&remap_threads(), "gemm/lanes 8x4"},
+                                      {&remap_threads(), "gemm/thread_row groups 1 in warps"},
+                                      {&remap_threads(), "gemm/thread_col groups 2 in warps"},
+                                      {&tensorise(), "gemm/k bf16x3"},
+                                      {&pipeline_copies(), "gemm/k0 stages 3 async"},
+                                      {&split_operands(), "gemm/k split beforehand"}});
+  EXPECT_THAT(after, testing::Not(testing::HasSubstr("static_assert(gemm_block_m * gemm_block_k")));
+  EXPECT_THAT(after, testing::Not(testing::HasSubstr("static_assert(gemm_block_k * gemm_block_n")));
+}
+
 INSTANTIATE_TEST_SUITE_P(PipelineCopies, Composes, testing::ValuesIn(compositions));
 
 } // namespace
