@@ -64,9 +64,6 @@ constexpr int threads = warps_m * warps_n * 32;
 constexpr int multiply_stages = 2;
 static_assert(multiply_stages == 2);
 
-static_assert(block_m * block_k % threads == 0);
-static_assert(block_k * block_n % threads == 0);
-
 __host__ __device__ constexpr int round_up(int size, int multiple) {
   return (size + multiple - 1) / multiple * multiple;
 }
