@@ -325,7 +325,11 @@ private:
                               &EvaluatedLaunch::block);
   }
 
+  /// Unless other pairs have come to the same values.
   void propose(const Choice& choice, std::vector<Rewrite>& result) {
+    if (!tried_.insert(assignment(choice)).second) {
+      return;
+    }
     const std::optional<Effect> effect = this->effect(assignment(choice));
     if (!effect) {
       return;
@@ -593,6 +597,7 @@ private:
   std::set<int> workspace_;
   std::map<const clang::FunctionDecl*, KernelMentions> mentions_;
   std::vector<Choice> sides_; // block tiles with their thread tiles
+  std::set<Assignment> tried_;
   std::map<std::pair<std::int64_t, Assignment>, std::optional<Launches>> launches_;
   std::map<std::tuple<std::size_t, std::int64_t, bool, bool, bool>,
            std::variant<Footprint, Failure>>

@@ -1,5 +1,6 @@
 // What reshape_tile reaches and what it refuses; its goldens run in mutators_test.
 #include <algorithm>
+#include <set>
 #include <stdexcept>
 
 #include <gmock/gmock.h>
@@ -74,6 +75,18 @@ TEST(ReshapeTile, TakesBothSidesInOneStep) {
   EXPECT_EQ(source, with(with(with(with(tiled(), "gemm_block_m", 128), "gemm_thread_m", 8),
                               "gemm_block_n", 128),
                          "gemm_thread_n", 8));
+}
+
+/// Where the file divides each block tile by each thread tile, two pairs make the same step.
+TEST(ReshapeTile, ComesToTheSameValuesOnce) {
+  const std::string source =
+      followed(tiled(), {{&remap_threads(), "gemm/lanes 8x4"},
+                         {&remap_threads(), "gemm/thread_row groups 1 in warps"}});
+  const Kernel kernel = parse(source);
+  std::set<std::string> sources;
+  for (const Rewrite& rewrite : reshape_tile().propose(kernel)) {
+    EXPECT_TRUE(sources.insert(apply_edits(source, rewrite.edits)).second) << rewrite.label;
+  }
 }
 
 TEST(ReshapeTile, UndoesItself) {
