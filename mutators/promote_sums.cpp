@@ -51,7 +51,7 @@ namespace {
 
 using clang::dyn_cast;
 
-constexpr std::array<std::int64_t, 3> lengths{64, 128, 256}; // of a piece, in k
+constexpr std::array<std::int64_t, 5> lengths{64, 128, 256, 512, 1024}; // of a piece, in k
 
 bool leaves_early(const clang::Stmt& code) {
   return clang::isa<clang::ReturnStmt, clang::ContinueStmt, clang::BreakStmt, clang::GotoStmt>(

@@ -30,8 +30,8 @@
 // compute the same polynomials of their inputs, without a race, in pieces of one step
 // (analysis/meaning.hpp). The sums are added in another order.
 //
-// It comes behind tensorise, load_fragments and stage_epilogue's competitors of the epilogue
-// (fuse_epilogue adds to it what only one piece may add), before or behind everything else.
+// It comes behind split_operands, before peel_edges (which leaves two reductions), and instead of
+// fuse_epilogue and stage_epilogue, which want the epilogue for themselves; else where it likes.
 //
 // Expected gain: as for promote_sums (a short sum loses little to tensor cores, which truncate),
 // but without a second set of registers: 1024 elements per piece cost one more pass over the
@@ -46,6 +46,7 @@
 #include <clang/AST/Expr.h>
 #include <clang/AST/Stmt.h>
 
+#include "mutators/analysis/constants.hpp"
 #include "mutators/analysis/direct_epilogue.hpp"
 #include "mutators/analysis/expressions.hpp"
 #include "mutators/analysis/loop_nest.hpp"
@@ -321,18 +322,14 @@ private:
 };
 
 /// The constant that says how long pieces are, where the reduction runs in pieces already.
-const clang::VarDecl* known_length(const Kernel& kernel, const CountedLoop& reduction) {
+std::optional<Constant> known_length(const Kernel& kernel, const CountedLoop& reduction) {
   const auto pieces = loop_over_pieces(kernel, reduction);
   const clang::VarDecl* length =
       pieces && pieces->step != nullptr ? variable_of(pieces->step) : nullptr;
-  return length != nullptr && length->isFileVarDecl() ? length : nullptr;
-}
-
-std::vector<Edit> with_length(const Kernel& kernel, const clang::VarDecl& constant,
-                              std::int64_t length) {
-  const Span value =
-      checked(span_of(kernel, present(constant.getInit()).IgnoreImplicit()->getSourceRange()));
-  return {{value.begin, value.length(), std::to_string(length)}};
+  const std::vector<Constant> all = find_constants(kernel);
+  const auto found = std::ranges::find(all, length, &Constant::declaration);
+  return length != nullptr && found != all.end() && found->free ? std::optional(*found)
+                                                                : std::nullopt;
 }
 
 class SumThroughOutput : public Mutator {
@@ -371,9 +368,10 @@ private:
   static std::vector<Rewrite> rewrites(const Kernel& kernel, const ThreadBlock& block,
                                        const Stages& stages, const DeviceLoop& loop) {
     try {
-      if (const clang::VarDecl* constant = known_length(kernel, loop.counted)) {
+      if (const auto known = known_length(kernel, loop.counted)) {
         return of_all_lengths(kernel, loop, [&](std::int64_t length) {
-          return with_length(kernel, *constant, length);
+          const auto edit = set_constant(kernel, *known, length);
+          return std::vector{edit ? *edit : throw CannotWrite{}};
         });
       }
       const auto epilogue =
