@@ -182,3 +182,77 @@ __device__ __forceinline__ float high_bf16(unsigned packed) {
 #endif
   return value;
 }
+
+// Four numbers as digits to the base of 256, from the highest of three on, each four side by side.
+__device__ __forceinline__ void slice_int8(unsigned (&slices)[3], const float (&values)[4]) {
+  slices[0] = 0;
+  slices[1] = 0;
+  slices[2] = 0;
+#if __CUDA_ARCH__ >= 800
+  asm("{ .reg .b32 a, b, c, d, ab, cd; "
+      "cvt.rni.s32.f32 a, %3; cvt.rni.s32.f32 b, %4; "
+      "cvt.rni.s32.f32 c, %5; cvt.rni.s32.f32 d, %6; "
+      "add.s32 a, a, 0x808080; add.s32 b, b, 0x808080; "
+      "add.s32 c, c, 0x808080; add.s32 d, d, 0x808080; "
+      "xor.b32 a, a, 0x808080; xor.b32 b, b, 0x808080; "
+      "xor.b32 c, c, 0x808080; xor.b32 d, d, 0x808080; "
+      "prmt.b32 ab, a, b, 0x5140; prmt.b32 cd, c, d, 0x5140; "
+      "prmt.b32 %2, ab, cd, 0x5410; prmt.b32 %1, ab, cd, 0x7632; "
+      "prmt.b32 ab, a, b, 0x0062; prmt.b32 cd, c, d, 0x0062; "
+      "prmt.b32 %0, ab, cd, 0x5410; }"
+      : "=r"(slices[0]), "=r"(slices[1]), "=r"(slices[2])
+      : "f"(values[0]), "f"(values[1]), "f"(values[2]), "f"(values[3]));
+#endif
+}
+
+// What numbers up to a magnitude are multiplied by, to be sliced: it becomes 127 * 256 * 256.
+__device__ __forceinline__ float scale_int8(float largest) {
+  float scale = 0.0f;
+#if __CUDA_ARCH__ >= 800
+  asm("{ .reg .f32 magnitude; max.f32 magnitude, %1, 0f0D800000; "
+      "div.rn.f32 %0, 0f4AFE0000, magnitude; }"
+      : "=f"(scale)
+      : "f"(largest));
+#endif
+  return scale;
+}
+
+// What the highest digits of numbers up to a magnitude count.
+__device__ __forceinline__ float unit_int8(float largest) {
+  float unit = 0.0f;
+#if __CUDA_ARCH__ >= 800
+  asm("{ .reg .f32 magnitude; max.f32 magnitude, %1, 0f0D800000; "
+      "div.rn.f32 %0, magnitude, 0f42FE0000; }"
+      : "=f"(unit)
+      : "f"(largest));
+#endif
+  return unit;
+}
+
+// Sums of digits of one order become sums of the next one, which count 256 times as much. Their
+// lowest bytes are left over.
+__device__ __forceinline__ void next_order_int8(int (&sums)[4], unsigned &left_over) {
+#if __CUDA_ARCH__ >= 800
+  asm("{ .reg .b32 ab, cd; "
+      "prmt.b32 ab, %0, %1, 0x0040; prmt.b32 cd, %2, %3, 0x0040; "
+      "prmt.b32 %4, ab, cd, 0x5410; "
+      "shr.s32 %0, %0, 8; shr.s32 %1, %1, 8; shr.s32 %2, %2, 8; shr.s32 %3, %3, 8; }"
+      : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3]), "=r"(left_over));
+#endif
+}
+
+// Sums of digits, with the lowest bytes that the order before left over, as floats.
+__device__ __forceinline__ void sum_int8(float (&values)[4], const int (&sums)[4],
+                                         unsigned left_over) {
+#if __CUDA_ARCH__ >= 800
+  asm("{ .reg .b32 byte; .reg .f32 rest; "
+      "cvt.rn.f32.s32 %0, %4; cvt.rn.f32.s32 %1, %5; "
+      "cvt.rn.f32.s32 %2, %6; cvt.rn.f32.s32 %3, %7; "
+      "bfe.u32 byte, %8, 0, 8; cvt.rn.f32.u32 rest, byte; fma.rn.f32 %0, rest, 0f3B800000, %0; "
+      "bfe.u32 byte, %8, 8, 8; cvt.rn.f32.u32 rest, byte; fma.rn.f32 %1, rest, 0f3B800000, %1; "
+      "bfe.u32 byte, %8, 16, 8; cvt.rn.f32.u32 rest, byte; fma.rn.f32 %2, rest, 0f3B800000, %2; "
+      "bfe.u32 byte, %8, 24, 8; cvt.rn.f32.u32 rest, byte; fma.rn.f32 %3, rest, 0f3B800000, %3; }"
+      : "=f"(values[0]), "=f"(values[1]), "=f"(values[2]), "=f"(values[3])
+      : "r"(sums[0]), "r"(sums[1]), "r"(sums[2]), "r"(sums[3]), "r"(left_over));
+#endif
+}

@@ -18,6 +18,10 @@ struct PtxInstruction {
     MultiplyMatrices, // mma.sync: 4 sums, 4 registers of A, 2 of B
     Pack,             // floats of the lane's own into a register, rounded
     Unpack,           // one of these as a float
+    Slice,            // floats into registers of their digits, the highest ones first
+    Scale,            // a factor that a later one takes back
+    NextOrder,        // 4 sums of digits, and what their division by the base leaves over
+    FromIntegers,     // 4 sums of digits, and what was left over, as floats
   };
   std::string_view name; // of its leaf helper, and what the CPU runs
   Kind kind = Kind::Pack;

@@ -23,6 +23,7 @@ const std::vector<const Mutator*>& mutators() {
       &peel_edges(),
       &rasterise_blocks(),
       &tensorise(),
+      &slice_operands(),
       &split_operands(),
       &promote_sums(),
       &cache_hints(),

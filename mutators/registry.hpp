@@ -20,6 +20,7 @@ const Mutator& pipeline_copies();
 const Mutator& relayout_matrix();
 const Mutator& peel_edges();
 const Mutator& rasterise_blocks();
+const Mutator& slice_operands();
 const Mutator& split_operands();
 const Mutator& tensorise();
 const Mutator& cache_hints();

@@ -41,192 +41,51 @@
 // operands costs a quarter of an instruction instead of six; shared memory is read without bank
 // conflicts; and at any size and alignment every copy is 16 bytes wide, without a guard. It costs a
 // pass over both matrices, and the room for their parts.
-#include <algorithm>
-#include <iterator>
-
-#include <clang/AST/ASTContext.h>
 #include <clang/AST/Decl.h>
 #include <clang/AST/Expr.h>
-#include <clang/AST/ExprCXX.h>
-#include <clang/AST/TypeLoc.h>
 
-#include "mutators/analysis/dependence_graph.hpp"
-#include "mutators/analysis/expressions.hpp"
 #include "mutators/analysis/loop_nest.hpp"
 #include "mutators/analysis/product_core.hpp"
-#include "mutators/analysis/references.hpp"
 #include "mutators/edited.hpp"
-#include "mutators/filled_in.hpp"
-#include "mutators/inline_update.hpp"
-#include "mutators/leaf_helpers.hpp"
 #include "mutators/mutator.hpp"
-#include "mutators/names.hpp"
+#include "mutators/operand_words.hpp"
 #include "mutators/registry.hpp"
-#include "mutators/removal.hpp"
-#include "mutators/render.hpp"
 #include "mutators/split_texts.hpp"
-#include "mutators/tile_alignment.hpp"
-#include "mutators/warp_operands.hpp"
-#include "mutators/workspace_size.hpp"
 
 namespace evo {
 namespace {
 
-using clang::dyn_cast;
-
-/// One kernel's rewrite. All of it throws CannotWrite where something cannot be written.
-class Splitting {
+/// Words that hold the parts of floats, in the type that the kernel multiplies in already.
+class Splitting : public OperandWords {
 public:
-  Splitting(const Kernel& kernel, const DependenceGraph& graph, const WarpOperands& operands,
-            const ThreadBlock& block, const Launch& launch)
-      : kernel_(kernel), graph_(graph), operands_(operands), block_(block), launch_(launch),
-        helpers_(kernel), names_(kernel), removal_(kernel) {}
-
-  std::vector<Edit> edits() {
-    const TensorType& type = *operands_.type;
-    texts_ = {{"depth", number(type.depth)},
-              {"chunk", number(type.depth / 2)},
-              {"parts", operands_.parts->getNameAsString()},
-              {"threads", block_.written},
-              {"lane", operands_.lane->getNameAsString()},
-              {"tile_k", text(*operands_.left.tile_k, Binding::Product)},
-              {"kernel", operands_.function->getNameAsString()},
-              {"round_up", names_.fresh("round_up")},
-              {"size", names_.fresh("size")},
-              {"multiple", names_.fresh("multiple")},
-              {"word", names_.fresh("word")},
-              {"copy", names_.fresh("copy")},
-              {"panel", names_.fresh("panel")},
-              {"offset", names_.fresh("offset")},
-              {"pair", names_.fresh("pair")},
-              {"fragments", names_.fresh("fragments")},
-              {"fragment", names_.fresh("fragment")},
-              {"round", helpers_.use(type.round)},
-              {"take_low", type.numbers == 1 ? std::string(type.low) : helpers_.use(type.low)},
-              {"take_high", type.numbers == 1 ? "" : helpers_.use(type.high)}};
-    write_operand(operands_.left, true);
-    write_operand(operands_.right, false);
-    const Texts names = split_names();
-    const std::string kernels = filled_in(split_texts::round_up_text, texts_) + copies_ +
-                                split_kernel(operands_.left, names) +
-                                split_kernel(operands_.right, names);
-    const auto place = offset_before(kernel_, *operands_.function);
-    insert(place ? *place : throw CannotWrite{}, kernels + "\n");
-    write_entry();
-    removal_.unneeded_declarations({});
-    std::ranges::copy(helpers_.edits(), std::back_inserter(edits_));
-    std::ranges::copy(removal_.edits(), std::back_inserter(edits_));
-    sort_edits(edits_);
-    edits_.erase(std::ranges::unique(edits_).begin(), edits_.end()); // alignments
-    return std::move(edits_);
-  }
+  using OperandWords::OperandWords;
 
 private:
-  static std::string number(std::int64_t value) { return std::to_string(value); }
-  Span span(clang::SourceRange range) const { return checked(span_of(kernel_, range)); }
-  void replace(Span span, std::string text) {
-    edits_.push_back({span.begin, span.length(), std::move(text)});
-  }
-  void insert(unsigned offset, std::string text) { edits_.push_back({offset, 0, std::move(text)}); }
-  std::string text(const clang::Expr& expr, Binding binding) const {
-    const auto found = operand(kernel_, expr, binding);
-    return found ? *found : throw CannotWrite{};
-  }
-  static std::string tile_name(const WarpOperand& operand) {
-    return operand.tile->getNameAsString();
+  Texts form() override {
+    const TensorType& type = *operands_.type;
+    const std::string parts = operands_.parts->getNameAsString();
+    return {{"depth", number(type.depth)},
+            {"chunk", number(type.depth / 2)},
+            {"numbers", number(type.numbers)},
+            {"parts", parts},
+            {"panel_words", parts + " * 8"},
+            {"row_words", "(" + parts + " * 8)"},
+            {"round", helpers_.use(type.round)},
+            {"take_low", type.numbers == 1 ? std::string(type.low) : helpers_.use(type.low)},
+            {"take_high", type.numbers == 1 ? "" : helpers_.use(type.high)}};
   }
 
-  // ---- the kernel -------------------------------------------------------------------------------
-
-  void write_operand(const WarpOperand& operand, bool is_left) {
-    Texts& texts = operand_texts_[&operand];
-    texts = texts_;
-    const std::string name = tile_name(operand);
-    texts["tile"] = tile_text(operand);
-    texts["tile_across"] = text(*operand.tile_across, Binding::Product);
-    texts["rounded"] = names_.fresh(name + "_rows");
-    texts["group"] = names_.fresh(name + "_group");
-    texts["across"] = operand.across->getNameAsString();
-    texts["limit"] = operands_.depth->getNameAsString();
-    texts["matrix"] = operand.matrix->getNameAsString();
-    texts["split"] = names_.fresh("split_" + name);
-    texts["passed"] = names_.fresh(name + "_words");
-    texts["tile_words"] = filled_in("$tile_k / $depth * ($tile_across * $parts * 8)", texts);
-    if (operand.stages != nullptr) {
-      texts["copies"] =
-          names_.fresh(operands_.function->getNameAsString() + "_" + name + "_copies");
-      copies_ += filled_in(split_texts::copies_text, texts);
-    }
-    declare_tile(operand, texts);
-    declare_places(operand, texts);
-    for (const TileCopy& copy : operand.copies) {
-      write_copy(operand, copy, texts);
-    }
+  void write_products() override {
     for (const WarpMultiply& product : operands_.products) {
-      write_read(product, is_left ? product.left : product.right, is_left, texts);
-    }
-    const Span parameter = span(operand.matrix->getSourceRange());
-    replace(
-        parameter,
-        "const unsigned *" +
-            std::string(operand.matrix->getType().isRestrictQualified() ? "__restrict__ " : "") +
-            operand.matrix->getNameAsString());
-  }
-
-  void write_copy(const WarpOperand& operand, const TileCopy& copy, Texts texts) {
-    const std::string tile = texts.at("tile");
-    texts["tile"] = tile + stage(copy.stage);
-    texts["k"] =
-        copy.k.size() == 1 ? text(*copy.k.front(), Binding::Product) : "(" + sum(copy.k) + ")";
-    texts["block_across"] = sum(copy.across);
-    const std::string to = filled_in(split_texts::to_text, texts);
-    const std::string from = copy.k.empty() ? "" : filled_in(split_texts::from_text, texts);
-    const std::string staged =
-        copy.registers == nullptr ? ""
-                                  : filled_in(copy.registers->getNameAsString() + "[$copy]", texts);
-    texts["copy_word"] =
-        filled_in(split_texts::word_text, texts) + copied_word(copy.way, to, from, staged);
-    const Span written = lines_of(*copy.statement);
-    replace(written, filled_in(operand.stages == nullptr ? split_texts::loop_text
-                                                         : split_texts::unrolled_text,
-                               texts));
-    removal_.replaced(written);
-    if (copy.way == TileCopy::Way::ToRegisters) {
-      const Span declared = span(copy.registers->getSourceRange());
-      replace(declared,
-              filled_in("uint4 " + copy.registers->getNameAsString() + "[$copies]", texts));
-      removal_.replaced(declared);
+      write_read(product, product.left, operands_.left);
+      write_read(product, product.right, operands_.right);
     }
   }
 
-  /// With its pragmas, from the beginning of a line on, where a pragma may stand.
-  Span lines_of(const clang::Stmt& statement) const {
-    const auto begin = begin_of(kernel_, statement);
-    const unsigned line = line_begin(kernel_, begin ? *begin : throw CannotWrite{});
-    return kernel_.source().find_first_not_of(' ', line) >= *begin
-               ? Span{line, checked(span_of(kernel_, statement)).end}
-               : throw CannotWrite{};
-  }
-
-  static std::string copied_word(TileCopy::Way way, const std::string& to, const std::string& from,
-                                 const std::string& staged) {
-    const std::string target = "*reinterpret_cast<uint4 *>(" + to + ")";
-    const std::string source = "*reinterpret_cast<const uint4 *>(" + from + ")";
-    switch (way) {
-    case TileCopy::Way::Direct:
-      return target + " = " + source + ";";
-    case TileCopy::Way::Async:
-      return "__pipeline_memcpy_async(" + to + ", " + from + ", sizeof(uint4));";
-    case TileCopy::Way::ToRegisters:
-      return staged + " = " + source + ";";
-    case TileCopy::Way::FromRegisters:
-      return target + " = " + staged + ";";
-    }
-    throw CannotWrite{};
-  }
-
-  void write_read(const WarpMultiply& product, const WarpRead& read, bool is_left, Texts texts) {
+  void write_read(const WarpMultiply& product, const WarpRead& read, const WarpOperand& operand) {
+    const bool is_left = &operand == &operands_.left;
     const bool in_pairs = !is_left && can_load_pairs(read);
+    Texts texts = operand_texts_.at(&operand);
     texts["tile"] += stage(read.stage);
     texts["part"] = read.part->getNameAsString();
     texts["registers"] = text(*read.part_registers, Binding::Operand);
@@ -253,208 +112,22 @@ private:
            without_pragmas(inner) == read.slots.counted.loop;
   }
 
-  std::string stage(const clang::Expr* index) const {
-    return index == nullptr ? "" : "[" + text(*index, Binding::Sum) + "]";
-  }
-
-  std::string sum(const std::vector<const clang::Expr*>& summands) const {
-    std::string result;
-    for (const clang::Expr* summand : summands) {
-      result += (result.empty() ? "" : " + ") + text(*summand, Binding::Sum);
-    }
-    return result;
-  }
-
-  /// tiles.w of tiles.w[row][k].
-  std::string tile_text(const WarpOperand& operand) const {
-    const clang::Expr* array = &element(operand);
-    while (const auto* subscript =
-               dyn_cast<clang::ArraySubscriptExpr>(array->IgnoreParenImpCasts())) {
-      array = subscript->getBase();
-    }
-    return text(*array, Binding::Operand);
-  }
-
-  const clang::ArraySubscriptExpr& element(const WarpOperand& operand) const {
-    const WarpMultiply& product = operands_.products.front();
-    return *(&operand == &operands_.left ? product.left : product.right).element;
-  }
-
-  void declare_tile(const WarpOperand& operand, const Texts& texts) {
-    auto type = operand.tile->getTypeSourceInfo()->getTypeLoc();
-    const Span written = span({type.getBeginLoc(), type.getEndLoc()});
-    replace(written, filled_in("unsigned " + tile_name(operand) + stage(operand.stages) +
-                                   "[$tile_k / $depth][$tile_across * $parts * 8]",
-                               texts));
-    removal_.replaced(written);
-    const auto aligned = align_tile(kernel_, element(operand), 16);
-    std::ranges::copy(aligned ? *aligned : throw CannotWrite{}, std::back_inserter(edits_));
-  }
-
-  void declare_places(const WarpOperand& operand, const Texts& texts) {
-    const auto begin = begin_of(kernel_, *operands_.statement);
-    insert(begin ? *begin : throw CannotWrite{},
-           filled_in("const int $rounded = $round_up($across, $tile_across);\n"
-                     "const int $group = " +
-                         operand.place->getNameAsString() + " / 8;\n",
-                     texts));
-  }
-
-  // ---- the kernels before it --------------------------------------------------------------------
-
-  /// The integers that splitting a matrix depends on, as the kernel has them.
-  std::vector<const clang::ParmVarDecl*> integers(const WarpOperand& operand) const {
-    std::vector<const clang::ParmVarDecl*> result;
-    for (const clang::ParmVarDecl* parameter : {operands_.depth, operand.across, operand.pitch}) {
-      if (std::ranges::find(result, parameter) == result.end()) {
-        result.push_back(parameter);
-      }
-    }
-    return result;
-  }
-
-  /// Names that both kernels use.
-  Texts split_names() {
-    Texts names;
-    for (const char* name : {"row", "rows", "k", "i", "part", "values", "packed", "words"}) {
-      names[name] = names_.fresh(std::string("split_") + name);
-    }
-    return names;
-  }
-
-  std::string split_kernel(const WarpOperand& operand, Texts texts) const {
-    const Texts& known = operand_texts_.at(&operand);
-    texts.insert(known.begin(), known.end());
+  std::string pass(const WarpOperand& operand, Texts texts) const override {
     texts["coordinates"] = filled_in(
         operand.k_along_rows ? split_texts::along_rows : split_texts::along_columns, texts);
-    const std::string pitch = operand.pitch->getNameAsString();
-    texts["element"] = filled_in(operand.k_along_rows ? "$matrix[$row * " + pitch + " + $k + $i]"
-                                                      : "$matrix[($k + $i) * " + pitch + " + $row]",
-                                 texts);
     texts["pack"] = filled_in(
         operands_.type->numbers == 1 ? split_texts::pack_one : split_texts::pack_pair, texts);
-    for (const clang::ParmVarDecl* integer : integers(operand)) {
-      texts["parameters"] += (texts["parameters"].empty() ? "" : ", ") +
-                             declaration(kernel_, *integer, integer->getNameAsString());
-    }
     return filled_in(split_texts::split_text, texts);
   }
-
-  // ---- the entry --------------------------------------------------------------------------------
-
-  std::string argument(const clang::ParmVarDecl& parameter) const {
-    return text_of(kernel_, present(launch_.arguments[parameter.getFunctionScopeIndex()]));
+  std::string grid(const WarpOperand& operand) const override {
+    return std::string(operand.k_along_rows ? split_texts::grid_along_rows
+                                            : split_texts::grid_along_columns);
   }
-
-  /// How many bytes an operand's words take, in the names of `integers`.
-  std::string bytes(const WarpOperand& operand, const std::string& across,
-                    const std::string& depth) const {
-    Texts texts = operand_texts_.at(&operand);
-    texts["across"] = across;
-    texts["limit"] = depth;
-    texts["numbers"] = number(operands_.type->numbers);
-    return filled_in("sizeof(unsigned) * $parts * $round_up($across, $tile_across) * "
-                     "$round_up($limit, $tile_k) / $numbers",
-                     texts);
+  std::string threads(const WarpOperand&) const override { return "256"; }
+  std::string bytes() const override {
+    return "sizeof(unsigned) * $parts * $round_up($across, $tile_across) * "
+           "$round_up($limit, $tile_k) / $numbers";
   }
-
-  /// The words begin behind what the workspace holds already, the right operand's behind the left
-  /// one's.
-  void write_entry() {
-    const clang::FunctionDecl& entry = graph_.entry();
-    const auto& workspace = present(workspace_function(kernel_, entry));
-    const Span returned = span(present(bytes_returned(workspace)).getSourceRange());
-    const std::string begin = names_.fresh(operands_.function->getNameAsString() + "_words");
-    std::string parameters;
-    std::string arguments;
-    for (const clang::ParmVarDecl* parameter : workspace.parameters()) {
-      const bool first = parameters.empty();
-      parameters +=
-          (first ? "" : ", ") + declaration(kernel_, *parameter, parameter->getNameAsString());
-      arguments += (first ? "" : ", ") + parameter->getNameAsString();
-    }
-    const auto place = offset_before(kernel_, workspace);
-    insert(place ? *place : throw CannotWrite{},
-           "// Where in the workspace the operands of " + operands_.function->getNameAsString() +
-               " begin, in bytes: where a line of the cache does.\nstatic size_t " + begin + "(" +
-               parameters + ") { return (" + render(kernel_, returned) +
-               " + 127) / 128 * 128; }\n\n");
-    replace(returned, begin + "(" + arguments + ")" + sizes(workspace));
-    write_launches(begin);
-  }
-
-  std::string sizes(const clang::FunctionDecl& workspace) const {
-    const auto size = [&](const clang::ParmVarDecl& side) {
-      const clang::Expr* given = launch_.arguments[side.getFunctionScopeIndex()];
-      const auto* parameter = dyn_cast_or_null<clang::ParmVarDecl>(variable_of(given));
-      return present(parameter_of_workspace(graph_.entry(), workspace, present(parameter)))
-          .getNameAsString();
-    };
-    std::string result;
-    for (const WarpOperand* operand : {&operands_.left, &operands_.right}) {
-      result += " + " + bytes(*operand, size(*operand->across), size(*operands_.depth));
-    }
-    return result;
-  }
-
-  void write_launches(const std::string& begin) {
-    const clang::FunctionDecl& entry = graph_.entry();
-    std::string integers_given;
-    const clang::ParmVarDecl* workspace = nullptr;
-    for (const clang::ParmVarDecl* parameter : entry.parameters()) {
-      if (parameter->getType()->isIntegerType()) {
-        integers_given += (integers_given.empty() ? "" : ", ") + parameter->getNameAsString();
-      }
-      workspace = parameter->getType()->isVoidPointerType() ? parameter : workspace;
-    }
-    std::string before =
-        "unsigned *" + words(operands_.left) +
-        " = reinterpret_cast<unsigned *>(static_cast<char *>(" +
-        present(workspace).getNameAsString() + ") + " + begin + "(" + integers_given +
-        "));\nunsigned *" + words(operands_.right) + " = " + words(operands_.left) + " + " +
-        bytes(operands_.left, argument(*operands_.left.across), argument(*operands_.depth)) +
-        " / sizeof(unsigned);\n";
-    for (const WarpOperand* operand : {&operands_.left, &operands_.right}) {
-      before += split_launch(*operand);
-      replace(span(launch_.arguments[operand->matrix->getFunctionScopeIndex()]->getSourceRange()),
-              words(*operand));
-    }
-    insert(checked(span_of(kernel_, *launch_.call)).begin, before);
-  }
-
-  std::string words(const WarpOperand& operand) const {
-    return operand_texts_.at(&operand).at("passed");
-  }
-
-  std::string split_launch(const WarpOperand& operand) const {
-    Texts texts = operand_texts_.at(&operand);
-    texts["across"] = argument(*operand.across);
-    texts["limit"] = argument(*operands_.depth);
-    std::string arguments = argument(*operand.matrix) + ", " + words(operand);
-    for (const clang::ParmVarDecl* integer : integers(operand)) {
-      arguments += ", " + argument(*integer);
-    }
-    const std::string stream =
-        launch_.stream == nullptr ? "" : ", 0, " + text_of(kernel_, *launch_.stream);
-    return texts.at("split") + "<<<" +
-           filled_in(operand.k_along_rows ? split_texts::grid_along_rows
-                                          : split_texts::grid_along_columns,
-                     texts) +
-           ", 256" + stream + ">>>(" + arguments + ");\n";
-  }
-
-  const Kernel& kernel_;
-  const DependenceGraph& graph_;
-  const WarpOperands& operands_;
-  const ThreadBlock& block_;
-  const Launch& launch_;
-  LeafHelpers helpers_;
-  Names names_;
-  Removal removal_;
-  Texts texts_;
-  std::map<const WarpOperand*, Texts> operand_texts_;
-  std::string copies_; // constants
-  std::vector<Edit> edits_;
 };
 
 class SplitOperands : public Mutator {
@@ -504,20 +177,6 @@ public:
   }
 
 private:
-  static const Launch* only_launch(const DependenceGraph& graph,
-                                   const clang::FunctionDecl& function) {
-    const Launch* found = nullptr;
-    for (const Launch& launch : graph.launches()) {
-      if (launch.kernel == &function) {
-        if (found != nullptr) {
-          return nullptr;
-        }
-        found = &launch;
-      }
-    }
-    return found;
-  }
-
   static std::optional<std::vector<Edit>> written(const Kernel& kernel,
                                                   const DependenceGraph& graph,
                                                   const WarpOperands& operands,

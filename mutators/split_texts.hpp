@@ -25,12 +25,12 @@ for (int $copy = 0; $copy < $copies; ++$copy) {
   $copy_word
 })";
 inline constexpr std::string_view word_text =
-    R"(const int $panel = $word / ($tile_across * $parts * 8);
-const int $offset = $word % ($tile_across * $parts * 8);
+    R"(const int $panel = $word / ($tile_across * $panel_words);
+const int $offset = $word % ($tile_across * $panel_words);
 )";
 inline constexpr std::string_view to_text = "&$tile[$panel][$offset]";
 inline constexpr std::string_view from_text =
-    "&$matrix[(($k / $depth + $panel) * $rounded + $block_across) * ($parts * 8) + $offset]";
+    "&$matrix[(($first_panel + $panel) * $rounded + $block_across) * $row_words + $offset]";
 inline constexpr std::string_view copies_text = R"(
 constexpr int $copies = $tile_words / ($threads * 4);
 static_assert($tile_words % ($threads * 4) == 0);

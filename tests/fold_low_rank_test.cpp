@@ -138,7 +138,8 @@ TEST(Mutators, ThatChangeTheOrderOfRoundingSaySo) {
     }
   }
   EXPECT_THAT(found, UnorderedElementsAre("fold_low_rank", "tensorise", "promote_sums",
-                                          "extend_reduction", "split_tail", "sum_through_output"));
+                                          "extend_reduction", "split_tail", "sum_through_output",
+                                          "slice_operands"));
 }
 
 } // namespace

@@ -46,23 +46,26 @@ TEST(NoStaticKernels, TheCheckItselfSeesOne) {
   EXPECT_FALSE(holds_a_kernel("// __global__ void f() { }"));
 }
 
-/// The pass that splits an operand before the launch is the one kernel that a rewrite brings along:
-/// it makes what tensor cores read of a matrix, and takes all names, sizes and types from the
-/// parent.
-const std::filesystem::path splitting_pass = "split_texts.hpp";
+/// The pass that splits an operand before the launch, into parts of a short type or into slices of
+/// int8, is the one kernel that a rewrite brings along: it makes what tensor cores read of a
+/// matrix, and takes all names, sizes and types from the parent.
+const std::set<std::filesystem::path> splitting_passes{"slice_texts.hpp", "split_texts.hpp"};
 
 TEST(NoStaticKernels, TheSplittingPassIsTheOneException) {
-  const std::string source = read(in_repository("mutators") / splitting_pass);
-  const std::size_t kernel = source.find("__global__");
-  EXPECT_TRUE(source.substr(kernel).starts_with("__global__ void $split("));
-  EXPECT_EQ(source.find("__global__", kernel + 1), std::string::npos);
+  for (const auto& file : splitting_passes) {
+    const std::string source = read(in_repository("mutators") / file);
+    const std::size_t kernel = source.find("__global__");
+    EXPECT_TRUE(source.substr(kernel).starts_with("__global__ void $split("));
+    EXPECT_EQ(source.find("__global__", kernel + 1), std::string::npos);
+  }
 }
 
 TEST(NoStaticKernels, InAnyMutator) {
   for (const auto& entry :
        std::filesystem::recursive_directory_iterator(in_repository("mutators"))) {
     const auto extension = entry.path().extension();
-    if ((extension == ".cpp" || extension == ".hpp") && entry.path().filename() != splitting_pass) {
+    if ((extension == ".cpp" || extension == ".hpp") &&
+        !splitting_passes.contains(entry.path().filename())) {
       EXPECT_FALSE(holds_a_kernel(read(entry.path()))) << entry.path();
     }
   }

@@ -448,6 +448,50 @@ inline void high_bf16(float& value, unsigned packed, int) {
   value = __uint_as_float(packed & 0xffff0000u);
 }
 
+/// To the nearest integer, ties to even, within what an int holds; 0 for a NaN.
+inline int to_integer(float value) {
+  const double rounded = __builtin_nearbyint(value);
+  return value != value             ? 0
+         : rounded >= 2147483647.0  ? 2147483647
+         : rounded <= -2147483648.0 ? -2147483647 - 1
+                                    : static_cast<int>(rounded);
+}
+inline void slice_int8(unsigned& high, unsigned& middle, unsigned& low, float a, float b, float c,
+                       float d, int) {
+  const float values[] = {a, b, c, d};
+  unsigned* const slices[] = {&low, &middle, &high};
+  low = middle = high = 0;
+  for (int i = 0; i < 4; ++i) {
+    const unsigned digits = (static_cast<unsigned>(to_integer(values[i])) + 0x808080u) ^ 0x808080u;
+    for (int digit = 0; digit < 3; ++digit) {
+      *slices[digit] |= (digits >> 8 * digit & 0xffu) << 8 * i;
+    }
+  }
+}
+inline void scale_int8(float& scale, float largest, int) {
+  scale = 127.0f * 65536.0f / fmaxf(largest, 0x1p-100f);
+}
+inline void unit_int8(float& unit, float largest, int) {
+  unit = fmaxf(largest, 0x1p-100f) / 127.0f;
+}
+inline void next_order_int8(int& a, int& b, int& c, int& d, unsigned& left_over, int) {
+  left_over = 0;
+  int* const sums[] = {&a, &b, &c, &d};
+  for (int i = 0; i < 4; ++i) {
+    left_over |= (static_cast<unsigned>(*sums[i]) & 0xffu) << 8 * i;
+    *sums[i] >>= 8;
+  }
+}
+inline void sum_int8(float& a, float& b, float& c, float& d, int sum_a, int sum_b, int sum_c,
+                     int sum_d, unsigned left_over, int) {
+  const int sums[] = {sum_a, sum_b, sum_c, sum_d};
+  float* const values[] = {&a, &b, &c, &d};
+  for (int i = 0; i < 4; ++i) {
+    *values[i] = __builtin_fmaf(static_cast<float>(left_over >> 8 * i & 0xffu), 0x1p-8f,
+                                static_cast<float>(sums[i]));
+  }
+}
+
 } // namespace ptx
 
 } // namespace evo_gpu

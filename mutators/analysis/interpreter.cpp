@@ -420,6 +420,10 @@ void Interpreter::store_followed(const Place& to, clang::QualType type, const Va
   if (const auto* packed = std::get_if<Packed>(&value); packed && is_register(to, type)) {
     return store_register(to, *packed);
   }
+  const auto* integer = std::get_if<Ints>(&value);
+  if (integer != nullptr && array.space == Array::Space::Local && is_register(to, type)) {
+    return store_register(to, Packed{{Ring{*integer, nullptr}}});
+  }
   const auto* fields = std::get_if<Record>(&value);
   if (const clang::RecordDecl* record = type->getAsRecordDecl(); record && fields) {
     for (const clang::FieldDecl* field : record->fields()) {

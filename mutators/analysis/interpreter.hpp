@@ -39,6 +39,8 @@ namespace evo {
 
 struct PtxInstruction;
 
+constexpr std::int64_t register_bytes = 4;
+
 /// A float that is not followed, or bytes that are only moved about.
 struct Opaque {
   bool operator==(const Opaque&) const = default;
@@ -226,6 +228,9 @@ private:
   void assembly(const clang::GCCAsmStmt& statement);
   std::vector<Value> packed(const clang::GCCAsmStmt& statement);
   std::vector<Value> unpacked(const clang::GCCAsmStmt& statement, std::size_t element);
+  std::vector<Value> sliced(const clang::GCCAsmStmt& statement);
+  std::vector<Value> in_next_order(const clang::GCCAsmStmt& statement);
+  std::vector<Value> from_integers(const clang::GCCAsmStmt& statement);
   std::vector<Value> loaded_matrices(const clang::GCCAsmStmt& statement,
                                      const PtxInstruction& instruction);
   std::vector<Value> multiplied_matrices(const clang::GCCAsmStmt& statement,

@@ -879,6 +879,9 @@ Value Interpreter::followed_call(const std::string& name,
   if (is_rounding(name)) {
     return arguments[0];
   }
+  if (name == "fabsf" || name == "fmaxf" || name == "fminf") { // no polynomial: nothing but a scale
+    return Ring::nothing(lanes_);
+  }
   if (const auto* packed = std::get_if<Packed>(&arguments[0]);
       name == "__uint_as_float" && packed) {
     return is_single(*packed, lanes_) ? Value(packed->parts[0])

@@ -238,7 +238,8 @@ void Interpreter::initialise(const Place& target, const clang::Expr& initialiser
 
 void Interpreter::fill_with_zeros(const Place& target, const clang::Expr& initialiser) {
   const Array& array = arrays_[target.array];
-  if (kernel_.ast().getBaseElementType(initialiser.getType())->isIntegerType()) {
+  const bool integers = kernel_.ast().getBaseElementType(initialiser.getType())->isIntegerType();
+  if (integers && (array.space != Array::Space::Local || array.element_bytes != register_bytes)) {
     return memory_->forget(target.array);
   }
   if (target.layout->kind == Layout::Kind::Record) {

@@ -17,7 +17,6 @@ namespace {
 
 constexpr std::size_t matrix_rows = 8;
 constexpr std::int64_t row_bytes = 16;
-constexpr std::int64_t register_bytes = 4;
 
 /// The numbers in one lane's register, by part, or in a row or column of a matrix, along k.
 struct Numbers {
@@ -73,6 +72,13 @@ void multiply(const std::vector<const Packed*>& registers, std::size_t elements,
   }
 }
 
+/// The number that a value is, a float or alone in a register; nullptr for any other value.
+const Ring* single(const Value& value) {
+  const auto* packed = std::get_if<Packed>(&value);
+  return packed != nullptr && packed->parts.size() == 1 ? &packed->parts.front()
+                                                        : std::get_if<Ring>(&value);
+}
+
 } // namespace
 
 /// Whether what stands there is taken for a register, as far as floats are followed: 32 bits that
@@ -118,6 +124,18 @@ void Interpreter::assembly(const clang::GCCAsmStmt& statement) {
   case PtxInstruction::Kind::Unpack:
     results = unpacked(statement, static_cast<std::size_t>(instruction->element));
     break;
+  case PtxInstruction::Kind::Slice:
+    results = sliced(statement);
+    break;
+  case PtxInstruction::Kind::Scale:
+    results = {memory_ == nullptr ? Value(Opaque{}) : Value(Ring{Ints(1), nullptr})};
+    break;
+  case PtxInstruction::Kind::NextOrder:
+    results = in_next_order(statement);
+    break;
+  case PtxInstruction::Kind::FromIntegers:
+    results = from_integers(statement);
+    break;
   }
   for (unsigned i = 0; i < statement.getNumOutputs(); ++i) {
     const clang::Expr& output = *statement.getOutputExpr(i);
@@ -137,6 +155,48 @@ std::vector<Value> Interpreter::packed(const clang::GCCAsmStmt& statement) {
     result.parts.push_back(*number);
   }
   return {result};
+}
+
+/// As no rounding counts, the highest digits are all of a number.
+std::vector<Value> Interpreter::sliced(const clang::GCCAsmStmt& statement) {
+  Packed highest;
+  Packed lower;
+  for (unsigned i = 0; i < statement.getNumInputs(); ++i) {
+    const Value value = rvalue(*statement.getInputExpr(i));
+    const auto* number = std::get_if<Ring>(&value);
+    if (number == nullptr) {
+      return std::vector<Value>(statement.getNumOutputs(),
+                                Unknown{"a float as digits decides here"});
+    }
+    highest.parts.push_back(*number);
+    lower.parts.emplace_back();
+  }
+  std::vector<Value> results(statement.getNumOutputs(), lower);
+  results.front() = highest;
+  return results;
+}
+
+/// Sums of digits that are all of their numbers count the same in every order.
+std::vector<Value> Interpreter::in_next_order(const clang::GCCAsmStmt& statement) {
+  std::vector<Value> results;
+  for (unsigned i = 0; i + 1 < statement.getNumOutputs(); ++i) {
+    const clang::Expr& sum = *statement.getOutputExpr(i);
+    results.push_back(load(lvalue(sum), sum));
+  }
+  results.emplace_back(Packed{{Ring{}}});
+  return results;
+}
+
+std::vector<Value> Interpreter::from_integers(const clang::GCCAsmStmt& statement) {
+  std::vector<Value> results;
+  for (unsigned i = 0; i < statement.getNumOutputs(); ++i) {
+    const Value value = rvalue(*statement.getInputExpr(i));
+    const Ring* sum = single(value);
+    results.push_back(sum != nullptr       ? Value(*sum)
+                      : memory_ == nullptr ? Value(Opaque{})
+                                           : Value(Unknown{"a sum of digits decides here"}));
+  }
+  return results;
 }
 
 std::vector<Value> Interpreter::unpacked(const clang::GCCAsmStmt& statement, std::size_t element) {
@@ -240,7 +300,7 @@ std::vector<Value> Interpreter::multiplied_matrices(const clang::GCCAsmStmt& sta
   for (unsigned i = 0; i < sums.size(); ++i) {
     const clang::Expr& output = *statement.getOutputExpr(i);
     const Value before = load(lvalue(output), output);
-    const auto* sum = std::get_if<Ring>(&before);
+    const Ring* sum = single(before);
     followed = followed && sum != nullptr;
     for (std::size_t lane = 0; followed && lane < lanes_; ++lane) {
       sums[i].push_back(sum->value[lane]);
@@ -270,7 +330,11 @@ std::vector<Value> Interpreter::multiplied_matrices(const clang::GCCAsmStmt& sta
     if (undefined[i].any()) {
       sum.undefined = std::make_shared<const Mask>(std::move(undefined[i]));
     }
-    results.emplace_back(std::move(sum));
+    if (statement.getOutputExpr(static_cast<unsigned>(i))->getType()->isFloatingType()) {
+      results.emplace_back(std::move(sum));
+    } else {
+      results.emplace_back(Packed{{std::move(sum)}});
+    }
   }
   return results;
 }

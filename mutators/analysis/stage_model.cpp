@@ -32,14 +32,15 @@ void collect_definitions(const clang::Stmt* statement, std::set<const clang::Var
   }
 }
 
-/// float, float[4][4], float4, a struct of these.
-bool holds_floating_point(clang::QualType type) {
+/// float, float[4][4], float4, a struct of these; and int[4][4], the sums of integer products.
+bool holds_sums(clang::QualType type) {
   if (const auto* array = type->getAsArrayTypeUnsafe()) {
-    return holds_floating_point(array->getElementType());
+    return array->getElementType()->isSpecificBuiltinType(clang::BuiltinType::Int) ||
+           holds_sums(array->getElementType());
   }
   if (const auto* record = type->getAsRecordDecl()) {
     return std::ranges::any_of(record->fields(), [](const clang::FieldDecl* field) {
-      return holds_floating_point(field->getType());
+      return holds_sums(field->getType());
     });
   }
   return type->isFloatingType();
@@ -54,7 +55,7 @@ std::vector<const clang::VarDecl*> accumulators_of(const clang::ForStmt& loop) {
     const clang::VarDecl* variable = access.memory.variable;
     if (access.writes && access.place != nullptr && access.memory.space == Space::Register &&
         variable != nullptr && !own.contains(variable) &&
-        std::ranges::count(result, variable) == 0 && holds_floating_point(variable->getType())) {
+        std::ranges::count(result, variable) == 0 && holds_sums(variable->getType())) {
       result.push_back(variable);
     }
   }
