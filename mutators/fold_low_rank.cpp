@@ -48,8 +48,8 @@ namespace {
 
 using clang::dyn_cast;
 
-/// The one base that `ours` reads, and does not write, and `others` does not touch; nullptr if there
-/// are none or several.
+/// The one base that `ours` reads, and does not write, and `others` does not touch; nullptr if
+/// there are none or several.
 const clang::VarDecl* read_by_first_alone(const Uses& ours, const Uses& others) {
   const clang::VarDecl* found = nullptr;
   for (const auto& [base, use] : ours) {

@@ -39,8 +39,7 @@ std::vector<Edit> OperandWords::edits() {
   write_operand(operands_.right);
   write_products();
   const Texts names = pass_names();
-  const std::string passes =
-      pass_text(operands_.left, names) + pass_text(operands_.right, names);
+  const std::string passes = pass_text(operands_.left, names) + pass_text(operands_.right, names);
   const auto place = offset_before(kernel_, *operands_.function);
   insert(place ? *place : throw CannotWrite{},
          filled_in(split_texts::round_up_text, texts_) + constants_ + passes + "\n");
@@ -66,9 +65,8 @@ void OperandWords::remove_helpers() {
   for (const std::string_view helper : replaced_helpers()) {
     const clang::FunctionDecl* function = helpers_.find(helper);
     const auto calls = function == nullptr ? std::nullopt : references(kernel_, *function);
-    if (calls && std::ranges::all_of(*calls, [&](const Span& call) {
-          return removal_.removes(call.begin);
-        })) {
+    if (calls && std::ranges::all_of(
+                     *calls, [&](const Span& call) { return removal_.removes(call.begin); })) {
       removal_.function(*function);
     }
   }
@@ -134,15 +132,15 @@ void OperandWords::write_copy(const WarpOperand& operand, const TileCopy& copy, 
   texts["tile"] += stage(copy.stage);
   texts["block_across"] = sum(copy.across);
   if (!copy.k.empty()) {
-    texts["first_panel"] = first_panel(operand, copy.k.size() == 1
-                                           ? text(*copy.k.front(), Binding::Product)
-                                           : "(" + sum(copy.k) + ")");
+    texts["first_panel"] =
+        first_panel(operand, copy.k.size() == 1 ? text(*copy.k.front(), Binding::Product)
+                                                : "(" + sum(copy.k) + ")");
   }
   const std::string to = filled_in(split_texts::to_text, texts);
   const std::string from = copy.k.empty() ? "" : filled_in(split_texts::from_text, texts);
-  const std::string staged =
-      copy.registers == nullptr ? ""
-                                : filled_in(copy.registers->getNameAsString() + "[$copy]", texts);
+  const std::string staged = copy.registers == nullptr
+                                 ? ""
+                                 : filled_in(copy.registers->getNameAsString() + "[$copy]", texts);
   texts["copy_word"] =
       filled_in(split_texts::word_text, texts) + copied_word(copy.way, to, from, staged);
   const Span written = lines_of(*copy.statement);

@@ -113,8 +113,7 @@ private:
   std::string pass_text(const WarpOperand& operand, Texts texts) const;
   std::string argument(const clang::ParmVarDecl& parameter) const;
   Texts sizes_at_launch(const WarpOperand& operand) const;
-  Texts sizes_in_workspace(const WarpOperand& operand,
-                           const clang::FunctionDecl& workspace) const;
+  Texts sizes_in_workspace(const WarpOperand& operand, const clang::FunctionDecl& workspace) const;
   void write_entry();
   void write_launches(const std::string& begin);
   std::string pass_launch(const WarpOperand& operand) const;

@@ -31,9 +31,10 @@
 // compute the same polynomials of their inputs (analysis/meaning.hpp), where the highest digit
 // stands for all of a number. The sums are rounded in other places.
 //
-// Expected gain: int8 has twice the rate of fp16 on most cards, and four times that of bf16 and fp16
-// with float32 sums on GeForce cards: six products then cost as much as three there would, or half
-// of it. The error is that of numbers with 24 bits below their row's magnitude, whatever the sums.
+// Expected gain: int8 has twice the rate of fp16 on most cards, and four times that of bf16 and
+// fp16 with float32 sums on GeForce cards: six products then cost as much as three there would, or
+// half of it. The error is that of numbers with 24 bits below their row's magnitude, whatever the
+// sums.
 #include <algorithm>
 
 #include <clang/AST/ASTContext.h>
@@ -63,11 +64,12 @@ public:
   explicit SumFinder(const clang::Stmt& code) { TraverseStmt(const_cast<clang::Stmt*>(&code)); }
 
   bool VisitBinaryOperator(clang::BinaryOperator* assignment) override {
-    const auto* from = dyn_cast<clang::ArraySubscriptExpr>(assignment->getRHS()->IgnoreParenImpCasts());
+    const auto* from =
+        dyn_cast<clang::ArraySubscriptExpr>(assignment->getRHS()->IgnoreParenImpCasts());
     const auto* to = dyn_cast<clang::ArraySubscriptExpr>(assignment->getLHS());
-    const auto* row = to == nullptr
-                          ? nullptr
-                          : dyn_cast<clang::ArraySubscriptExpr>(to->getBase()->IgnoreParenImpCasts());
+    const auto* row =
+        to == nullptr ? nullptr
+                      : dyn_cast<clang::ArraySubscriptExpr>(to->getBase()->IgnoreParenImpCasts());
     if (assignment->isAssignmentOp() && from != nullptr && row != nullptr) {
       sum = variable_of(row->getBase());
     }
@@ -135,7 +137,8 @@ private:
     for (const char* name : {"k_depth", "sums", "left_over", "tile"}) {
       texts[name] = names_.fresh(name);
     }
-    for (const char* name : {"magnitudes", "largest", "units", "scale", "scaled", "first", "k_end"}) {
+    for (const char* name :
+         {"magnitudes", "largest", "units", "scale", "scaled", "first", "k_end"}) {
       texts[name] = names_.fresh(std::string("split_") + name);
     }
     return texts;

@@ -134,9 +134,11 @@ __global__ void $split(const float *$matrix, unsigned *$words, float *$units, $p
 )";
 
 // A warp has eight rows and four chunks of them, or sixteen neighbours in memory.
-inline constexpr std::string_view along_rows = R"(const int $row = blockIdx.x * 8 + threadIdx.x / 4 % 8;
+inline constexpr std::string_view along_rows =
+    R"(const int $row = blockIdx.x * 8 + threadIdx.x / 4 % 8;
 const int $first = threadIdx.x / 32 * 4 + threadIdx.x % 4;)";
-inline constexpr std::string_view along_columns = R"(const int $row = blockIdx.x * 16 + threadIdx.x % 16;
+inline constexpr std::string_view along_columns =
+    R"(const int $row = blockIdx.x * 16 + threadIdx.x % 16;
 const int $first = threadIdx.x / 16;)";
 
 } // namespace evo::slice_texts

@@ -137,9 +137,9 @@ TEST(Mutators, ThatChangeTheOrderOfRoundingSaySo) {
       found.push_back(mutator->about().name);
     }
   }
-  EXPECT_THAT(found, UnorderedElementsAre("fold_low_rank", "tensorise", "promote_sums",
-                                          "extend_reduction", "split_tail", "sum_through_output",
-                                          "slice_operands"));
+  EXPECT_THAT(found,
+              UnorderedElementsAre("fold_low_rank", "tensorise", "promote_sums", "extend_reduction",
+                                   "split_tail", "sum_through_output", "slice_operands"));
 }
 
 } // namespace

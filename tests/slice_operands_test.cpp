@@ -84,7 +84,8 @@ TEST(SliceOperands, LeavesItsLoopInOnePiece) {
   EXPECT_THAT(test::labels(promote_sums(), after), Not(Contains(HasSubstr("multiply/k0"))));
 }
 
-// ---- what it computes -----------------------------------------------------------------------------
+// ---- what it computes
+// -----------------------------------------------------------------------------
 
 constexpr int size = 2 * 32 + 3; // of the golden's tiles
 

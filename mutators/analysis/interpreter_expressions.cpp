@@ -879,7 +879,7 @@ Value Interpreter::followed_call(const std::string& name,
   if (is_rounding(name)) {
     return arguments[0];
   }
-  if (name == "fabsf" || name == "fmaxf" || name == "fminf") { // no polynomial: nothing but a scale
+  if (name == "fabsf" || name == "fmaxf" || name == "fminf") { // of which only a scale is made
     return Ring::nothing(lanes_);
   }
   if (const auto* packed = std::get_if<Packed>(&arguments[0]);

@@ -71,7 +71,8 @@ std::vector<std::optional<std::int64_t>> elements(const RingMemory::Cells& cells
                                                   const std::string& name) {
   using State = RingMemory::State;
   if (std::ranges::find(cells.states, State::Undefined) != cells.states.end()) {
-    throw Failure{Failure::Kind::Fault, name + " depends on memory that nothing wrote"};
+    throw Failure{Failure::Kind::Fault,
+                  name + " depends on memory that nothing wrote, or on a magnitude"};
   }
   std::vector<std::optional<std::int64_t>> result;
   const auto written = std::ranges::find(cells.states | std::views::reverse, State::Defined);
