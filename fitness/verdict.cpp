@@ -42,6 +42,8 @@ std::string_view to_string(Verdict verdict) {
     return "suspicious";
   case Verdict::Fault:
     return "fault";
+  case Verdict::Unrecorded:
+    return "unrecorded";
   }
   return "unknown";
 }

@@ -26,7 +26,8 @@ enum class Verdict {
   NonDeterministic,
   Race,
   Suspicious,
-  Fault, // evo's own, a mutator that broke its promise say; nothing is known of the candidate
+  Fault,      // evo's own, a mutator that broke its promise say; nothing is known of the candidate
+  Unrecorded, // it was to be looked up, and is not there
 };
 
 inline constexpr std::array all_verdicts{Verdict::Ok,
@@ -46,7 +47,8 @@ inline constexpr std::array all_verdicts{Verdict::Ok,
                                          Verdict::NonDeterministic,
                                          Verdict::Race,
                                          Verdict::Suspicious,
-                                         Verdict::Fault};
+                                         Verdict::Fault,
+                                         Verdict::Unrecorded};
 
 /// "wrong answer": as logs, snapshots and the protocol write it.
 std::string_view to_string(Verdict verdict);

@@ -197,7 +197,7 @@ Response WorkerClient::ask(const Request& request, std::chrono::milliseconds dea
     return blame<Response>(Verdict::Hang, "stopped");
   }
   if (!error.empty()) {
-    throw std::runtime_error(error);
+    throw NoWorker(error);
   }
   const std::string token = new_token();
   send(*process_, request, token);

@@ -5,6 +5,7 @@
 #include <deque>
 #include <filesystem>
 #include <memory>
+#include <stdexcept>
 #include <stop_token>
 #include <string>
 
@@ -13,6 +14,12 @@
 #include "fitness/protocol.hpp"
 
 namespace evo {
+
+/// No worker is to be had, whoever is to be judged.
+class NoWorker : public std::runtime_error {
+public:
+  using std::runtime_error::runtime_error;
+};
 
 struct WorkerDeadlines {
   std::chrono::milliseconds prepare{180000};
@@ -36,7 +43,7 @@ public:
   const PrepareResponse& prepare(std::stop_token stop = {});
 
   /// Never throws for a candidate's fault: Crash and Hang are verdicts. A stop is Hang, "stopped".
-  /// Throws std::runtime_error with prepare()'s error when there is no worker to be had.
+  /// Throws NoWorker with prepare()'s error when there is none to be had.
   JudgeResponse judge(const JudgeRequest& request, std::stop_token stop = {}) {
     return judge(request, deadlines_.judge, std::move(stop));
   }

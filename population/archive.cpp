@@ -6,13 +6,22 @@
 namespace evo {
 
 void Archive::add(Individual individual) {
-  const Individual& kept = individuals_.emplace_back(std::move(individual));
+  Individual& kept = individuals_.emplace_back(std::move(individual));
   ++counts_[kept.verdict()];
+  count(failures_, kept);
   known_ += kept.known ? 1 : 0;
   by_id_.try_emplace(kept.genome.id, &kept);
   if (kept.elite) {
     best_ = &kept;
   }
+}
+
+void Archive::update(const Individual& individual) {
+  Individual& kept = *by_id_.at(individual.genome.id);
+  if (individual.elite || best_ == &kept) {
+    best_ = individual.elite ? &kept : nullptr;
+  }
+  kept.fitness = individual.fitness;
 }
 
 const Individual* Archive::find(const std::string& id) const {

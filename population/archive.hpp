@@ -14,6 +14,8 @@ namespace evo {
 class Archive {
 public:
   void add(Individual individual);
+  /// Another judgement of one that is here; the counts stay those of the first.
+  void update(const Individual& individual);
 
   /// nullptr when there is none of that id.
   const Individual* find(const std::string& id) const;
@@ -23,14 +25,16 @@ public:
   std::vector<const Individual*> fittest(std::size_t count) const;
   /// How often each verdict was given.
   const std::map<Verdict, int>& counts() const { return counts_; }
+  const Failures& failures() const { return failures_; }
   /// How many verdicts are earlier runs'.
   int known() const { return known_; }
   std::set<std::string> ids() const;
 
 private:
-  std::deque<Individual> individuals_;             // a deque keeps the pointers into it valid
-  std::map<std::string, const Individual*> by_id_; // the first of each id
+  std::deque<Individual> individuals_;       // a deque keeps the pointers into it valid
+  std::map<std::string, Individual*> by_id_; // the first of each id
   std::map<Verdict, int> counts_;
+  Failures failures_;
   int known_ = 0;
   const Individual* best_ = nullptr;
 };

@@ -21,7 +21,9 @@ struct BackendInfo {
   std::string conditions_missing;   // why times come without clocks and temperature; empty: with
   std::string note;                 // why auto chose the model; empty otherwise
   std::vector<std::string> remarks; // what else a user should know, a sentence each
+  std::string recorded_in;          // the file that gives the verdicts; empty: a judge does
 
+  bool recorded() const { return !recorded_in.empty(); }
   bool measured() const { return kind == Backend::Cuda; }
 };
 

@@ -34,6 +34,8 @@ void add_search_options(CLI::App& app, Options& options) {
   app.add_option("--time-budget", options.time_budget_s, "Stop after so many seconds [no limit]");
   app.add_option("--jobs", search.jobs, "Builds side by side, threads")->capture_default_str();
   app.add_option("--seeds", options.seeds, "Seed files (.cu) [those of the problem]");
+  app.add_option("--fitness-from", options.fitness_from,
+                 "A run's journal.jsonl, which gives the verdicts instead of a judge [none]");
   app.add_option("--store", options.store,
                  "What all runs have learnt [store.sqlite in the population folder]");
   app.add_flag("--fresh", options.fresh,
@@ -84,6 +86,17 @@ struct CommandLine {
   std::function<int()> command;
 };
 
+/// What of a resumed run's options stands on this command line.
+Overrides overrides(const CLI::App& app, const Options& options) {
+  const auto given = [&](const char* name, auto value) {
+    return app.get_option(name)->count() > 0 ? std::optional(value) : std::nullopt;
+  };
+  return {.generations = given("--generations", options.search.generations),
+          .jobs = given("--jobs", options.search.jobs),
+          .time_budget_s = options.time_budget_s,
+          .out = options.out};
+}
+
 void add_subcommands(CLI::App& app, CommandLine& line) {
   const auto add = [&](const char* name, const char* description, auto action) {
     CLI::App* sub = app.add_subcommand(name, description);
@@ -92,6 +105,10 @@ void add_subcommands(CLI::App& app, CommandLine& line) {
     return sub;
   };
   Options& options = line.options;
+  add("resume", "Go on with a run that was interrupted, as if it had not been",
+      [&] { return resume_command(options, line.run, overrides(app, options)); })
+      ->add_option("RUN", line.run, "The run's id or folder, or latest")
+      ->required();
   add("doctor", "Tell what is found on this machine and what it means",
       [&] { return doctor_command(options); });
   add("mutators", "List the mutators: name, purpose, before and after",

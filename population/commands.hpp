@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,17 @@
 namespace evo {
 
 int run_command(const Options& options);
+
+/// What a resumed run is asked for that it was not asked for at first.
+struct Overrides {
+  std::optional<int> generations;
+  std::optional<int> jobs;
+  std::optional<double> time_budget_s; // from now on
+  std::filesystem::path out;           // empty: as before
+};
+
+/// Goes on with a run that was interrupted. InputError when there is nothing to go on with.
+int resume_command(const Options& options, const std::string& run, const Overrides& overrides);
 
 int doctor_command(const Options& options);
 

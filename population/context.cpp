@@ -9,7 +9,9 @@ namespace evo {
 
 Context context_of(const Problem& problem, const BackendInfo& backend, Level level,
                    std::uint64_t contents, bool sanitizer) {
-  const nlohmann::json whole(problem);
+  nlohmann::json whole(problem);
+  whole.erase("folder"); // where it lies does not matter
+  whole.erase("seeds");
   return {.subject = {{"card", backend.card},
                       {"target", backend.target.arch},
                       {"measured", backend.measured()},

@@ -6,6 +6,8 @@
 
 #include <fmt/core.h>
 
+#include "population/run_lock.hpp"
+
 namespace evo {
 namespace {
 
@@ -80,7 +82,8 @@ std::string make_room(const DiskLimit& limit) {
   remove(oldest_first(runs,
                       [&](const fs::directory_entry& entry, fs::file_time_type) {
                         return !entry.is_symlink() && fs::exists(entry.path() / "run.json") &&
-                               entry.path().filename() != limit.current.filename();
+                               entry.path().filename() != limit.current.filename() &&
+                               !RunLock::held(entry.path());
                       }),
          bytes, limit.bytes);
   const auto used_lately = fs::file_time_type::clock::now() - build_rest;

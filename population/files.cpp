@@ -10,6 +10,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include "fitness/export.hpp"
 #include "fitness/problem.hpp"
 
 namespace evo {
@@ -47,8 +48,33 @@ void write_text(const std::filesystem::path& file, std::string_view text) {
   put(file, text, std::ios::trunc);
 }
 
+void replace_text(const std::filesystem::path& file, const std::string& text) {
+  try {
+    replace_file(file, text);
+  } catch (const std::system_error& error) {
+    cannot("write", file, error.code().message());
+  }
+}
+
 void append_text(const std::filesystem::path& file, std::string_view text) {
   put(file, text, std::ios::app);
+}
+
+bool drop_cut_line(const std::filesystem::path& file) {
+  if (!std::filesystem::is_regular_file(file)) {
+    return false;
+  }
+  const std::string text = read_text(file);
+  const std::size_t whole = text.rfind('\n') + 1; // 0 without one
+  if (whole == text.size()) {
+    return false;
+  }
+  std::error_code error;
+  std::filesystem::resize_file(file, whole, error);
+  if (error) {
+    cannot("write", file, error.message());
+  }
+  return true;
 }
 
 void replace_link(const std::filesystem::path& link, const std::filesystem::path& target) {

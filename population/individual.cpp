@@ -1,7 +1,11 @@
 #include "population/individual.hpp"
 
 #include <stdexcept>
+#include <utility>
 
+#include <fmt/core.h>
+
+#include "fitness/named.hpp"
 #include "fitness/protocol.hpp"
 
 namespace evo {
@@ -20,6 +24,46 @@ std::vector<Gene> genes(const nlohmann::json& json) {
 }
 
 } // namespace
+
+std::string_view to_string(Stage stage) {
+  switch (stage) {
+  case Stage::Propose:
+    return "propose";
+  case Stage::Build:
+    return "build";
+  case Stage::Judge:
+    return "judge";
+  }
+  return "unknown";
+}
+
+void count(Failures& failures, const Individual& individual) {
+  if (individual.failed()) {
+    ++failures[individual.stage][individual.fitness.verdict];
+  }
+}
+
+int total(const Failures& failures) {
+  int sum = 0;
+  for (const auto& [stage, kinds] : failures) {
+    for (const auto& [verdict, count] : kinds) {
+      sum += count;
+    }
+  }
+  return sum;
+}
+
+std::string to_string(const Failures& failures) {
+  std::string text;
+  for (const auto& [stage, kinds] : failures) {
+    text += fmt::format("{}{}: ", text.empty() ? "" : "; ", to_string(stage));
+    const char* separator = "";
+    for (const auto& [verdict, count] : kinds) {
+      text += fmt::format("{}{} {}", std::exchange(separator, ", "), to_string(verdict), count);
+    }
+  }
+  return text;
+}
 
 Products products_of(const std::map<std::string, KernelResources>& kernels) {
   Products all;
@@ -67,6 +111,7 @@ void to_json(nlohmann::json& json, const Individual& individual) {
           {"parents", individual.parents},
           {"mutator", individual.mutator},
           {"dropped", to_strings(individual.dropped)},
+          {"stage", to_string(individual.stage)},
           {"built", individual.built},
           {"binary", individual.binary},
           {"kernels", individual.kernels},
@@ -87,6 +132,7 @@ void from_json(const nlohmann::json& json, Individual& individual) {
   json.at("parents").get_to(individual.parents);
   json.at("mutator").get_to(individual.mutator);
   individual.dropped = genes(json.at("dropped"));
+  individual.stage = find_named(all_stages, json.value("stage", "judge")).value_or(Stage::Judge);
   json.at("built").get_to(individual.built);
   individual.binary = json.value("binary", ""); // runs of earlier versions have none
   json.at("kernels").get_to(individual.kernels);

@@ -1,8 +1,10 @@
 // A genome and what became of it.
 #pragma once
 
+#include <array>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -12,6 +14,12 @@
 #include "population/genome.hpp"
 
 namespace evo {
+
+enum class Stage { Propose, Build, Judge };
+
+inline constexpr std::array all_stages{Stage::Propose, Stage::Build, Stage::Judge};
+
+std::string_view to_string(Stage stage);
 
 /// Wall-clock seconds; they never enter the log, which is the same for every number of threads.
 struct Timing {
@@ -29,6 +37,7 @@ struct Individual {
   std::string mutator;                            // of its last new gene; empty for no new one
   std::vector<Gene> dropped;                      // genes that no longer applied
   std::map<std::string, KernelResources> kernels; // once built, by kernel name
+  Stage stage = Stage::Propose;                   // how far it came; a failure's is where it failed
   bool built = false;
   std::string binary;       // digest of what was built
   std::string duplicate_of; // id of the first of the same source or binary; empty: none
@@ -39,6 +48,11 @@ struct Individual {
 
   /// What log and counts say: Duplicate, or the judge's verdict.
   Verdict verdict() const { return duplicate_of.empty() ? fitness.verdict : Verdict::Duplicate; }
+  /// Not the fault of evo, nor that of the same source before.
+  bool has_own_verdict() const {
+    return duplicate_of != genome.id && fitness.verdict != Verdict::Fault;
+  }
+  bool failed() const { return duplicate_of.empty() && !fitness.ok(); }
   /// Correct, and the first of its kind.
   bool viable() const { return verdict() == Verdict::Ok; }
   /// Right about what is timed, but not in every case that binds: a parent, and never a result.
@@ -46,6 +60,15 @@ struct Individual {
   /// The speed-up by which parents are chosen; 0 of what is neither.
   double pace() const { return viable() ? fitness.speedup : frail() ? fitness.frail_speedup : 0; }
 };
+
+/// How many failed where, and of what.
+using Failures = std::map<Stage, std::map<Verdict, int>>;
+
+/// Counts the individual if it failed.
+void count(Failures& failures, const Individual& individual);
+int total(const Failures& failures);
+/// "build: no build 8, over limits 1; judge: race 1"
+std::string to_string(const Failures& failures);
 
 /// Of all kernels of a file together.
 Products products_of(const std::map<std::string, KernelResources>& kernels);

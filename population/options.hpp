@@ -26,13 +26,14 @@ struct Options {
   std::filesystem::path incumbent;          // empty: none
   std::filesystem::path out;                // empty: the problem's output_file, here
   std::filesystem::path population = "population";
-  std::vector<int> sizes;           // empty: the problem's
-  Level level = Level::Default;     // of the cases that contenders must pass
-  std::filesystem::path store;      // empty: store.sqlite in the population folder
-  bool fresh = false;               // knows nothing from the store, and adds to it
-  double disk_limit_gib = 20;       // of runs and store
-  bool sanitizer = true;            // elites pass compute-sanitizer where it exists
-  std::vector<std::string> without; // mutators that a search leaves out
+  std::vector<int> sizes;             // empty: the problem's
+  Level level = Level::Default;       // of the cases that contenders must pass
+  std::filesystem::path fitness_from; // a journal that gives the verdicts; empty: a judge does
+  std::filesystem::path store;        // empty: store.sqlite in the population folder
+  bool fresh = false;                 // knows nothing from the store, and adds to it
+  double disk_limit_gib = 20;         // of runs and store
+  bool sanitizer = true;              // elites pass compute-sanitizer where it exists
+  std::vector<std::string> without;   // mutators that a search leaves out
 };
 
 /// InputError for the first contradiction, one sentence.

@@ -7,12 +7,16 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
+#include <system_error>
 #include <utility>
 
 #include <oneapi/tbb/flow_graph.h>
 #include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/task_arena.h>
 
+#include "fitness/problem.hpp"
+#include "fitness/worker_client.hpp"
 #include "population/clock.hpp"
 #include "population/waiting_pool.hpp"
 
@@ -39,6 +43,7 @@ struct Child {
   Built built;
   Clock::time_point built_at;
   std::shared_ptr<Child> original; // of the same source or binary
+  bool again = false;              // settled before; judged once more
 
   bool open() const { return state == State::Open; }
   void fail(Verdict verdict, std::string detail) {
@@ -46,6 +51,27 @@ struct Child {
     state = State::Settled;
   }
 };
+
+/// evo's own fault, which showed in one candidate.
+class CandidateFault : public std::runtime_error {
+public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Runs what deals with one candidate. What tells of the system passes through.
+template <typename Work> auto for_candidate(Work work) {
+  try {
+    return work();
+  } catch (const InputError&) {
+    throw;
+  } catch (const NoWorker&) {
+    throw;
+  } catch (const std::system_error&) { // a full disk, say
+    throw;
+  } catch (const std::exception& fault) {
+    throw CandidateFault(fault.what());
+  }
+}
 
 using Message = std::shared_ptr<Child>;
 using FirstOf = std::map<std::string, Message>; // by digest
@@ -58,6 +84,8 @@ public:
   ~Graph();
 
   void submit(int generation, int first_slot, std::vector<Propose> proposals);
+  void restore(const std::vector<Individual>& settled);
+  void submit_again(const std::vector<Individual>& individuals);
   std::vector<Individual> wait();
 
 private:
@@ -79,6 +107,7 @@ private:
   };
 
   using Action = void (Graph::*)(const Message&);
+  void start(std::vector<Message> children);
   void guarded(Action action, const Message& message);
   void hand_over(Action action, const Message& message, Wait::gateway_type& gateway,
                  WaitingPool& pool);
@@ -163,22 +192,54 @@ Pipeline::Graph::~Graph() {
 }
 
 void Pipeline::Graph::submit(int generation, int first_slot, std::vector<Propose> proposals) {
+  std::vector<Message> children;
+  for (Propose& propose : proposals) {
+    auto child = std::make_shared<Child>();
+    child->propose = std::move(propose);
+    child->individual.generation = generation;
+    child->individual.slot = first_slot + static_cast<int>(children.size());
+    children.push_back(std::move(child));
+  }
+  start(std::move(children));
+}
+
+void Pipeline::Graph::submit_again(const std::vector<Individual>& individuals) {
+  std::vector<Message> children;
+  for (const Individual& individual : individuals) {
+    auto child = std::make_shared<Child>();
+    child->individual = individual;
+    child->individual.elite = false;
+    child->again = true;
+    children.push_back(std::move(child));
+  }
+  start(std::move(children));
+}
+
+void Pipeline::Graph::start(std::vector<Message> children) {
   auto batch = std::make_shared<Batch>();
-  batch->results.resize(proposals.size());
-  batch->open = proposals.size();
+  batch->results.resize(children.size());
+  batch->open = children.size();
   {
     const std::lock_guard lock(mutex_);
     batches_.push_back(batch);
   }
-  for (std::size_t i = 0; i < proposals.size(); ++i) {
-    auto candidate = std::make_shared<Child>();
-    candidate->sequence = submitted_++;
-    candidate->batch = batch;
-    candidate->index = i;
-    candidate->propose = std::move(proposals[i]);
-    candidate->individual.generation = generation;
-    candidate->individual.slot = first_slot + static_cast<int>(i);
-    nodes_->propose.try_put(candidate);
+  for (std::size_t i = 0; i < children.size(); ++i) {
+    children[i]->sequence = submitted_++;
+    children[i]->batch = batch;
+    children[i]->index = i;
+    nodes_->propose.try_put(children[i]);
+  }
+}
+
+void Pipeline::Graph::restore(const std::vector<Individual>& settled) {
+  for (const Individual& individual : settled) {
+    auto child = std::make_shared<Child>();
+    child->state = Child::State::Settled;
+    child->individual = individual;
+    by_source_.try_emplace(individual.genome.id, child);
+    if (!individual.binary.empty()) {
+      by_binary_.try_emplace(individual.binary, child);
+    }
   }
 }
 
@@ -199,11 +260,13 @@ std::vector<Individual> Pipeline::Graph::wait() {
   return results;
 }
 
-/// An exception is kept for wait(): one that left a node would cancel the graph, and with it the
-/// counting that wait() relies on.
+/// What is wrong with one candidate alone is its verdict. Any other exception is kept for wait():
+/// one that left a node would cancel the graph, and with it the counting that wait() relies on.
 void Pipeline::Graph::guarded(Action action, const Message& message) {
   try {
     (this->*action)(message);
+  } catch (const CandidateFault& fault) {
+    message->fail(Verdict::Fault, fault.what());
   } catch (...) {
     message->state = Child::State::Stopped;
     stop_.request_stop();
@@ -231,8 +294,11 @@ void Pipeline::Graph::propose(const Message& message) {
     candidate.state = Child::State::Stopped;
     return;
   }
+  if (candidate.again) {
+    return;
+  }
   const auto start = Clock::now();
-  Proposal proposal = propose();
+  Proposal proposal = for_candidate(propose);
   Individual& individual = candidate.individual;
   individual.genome = std::move(proposal.genome);
   individual.parents = std::move(proposal.parents);
@@ -245,7 +311,7 @@ void Pipeline::Graph::propose(const Message& message) {
 }
 
 void Pipeline::Graph::meet(const Message& message) {
-  if (message->open()) {
+  if (message->open() && !message->again) {
     const auto [first, fresh] = by_source_.try_emplace(message->individual.genome.id, message);
     if (!fresh) {
       message->original = first->second;
@@ -259,7 +325,9 @@ void Pipeline::Graph::build(const Message& message) {
     return;
   }
   const auto start = Clock::now();
-  auto result = evaluator_.build(candidate.individual.genome, stop_.get_token());
+  candidate.individual.stage = Stage::Build;
+  auto result = for_candidate(
+      [&] { return evaluator_.build(candidate.individual.genome, stop_.get_token()); });
   candidate.built_at = Clock::now();
   candidate.individual.timing.build_s = seconds_since(start);
   if (auto* built = std::get_if<Built>(&result)) {
@@ -281,7 +349,7 @@ void Pipeline::Graph::judge(const Message& message) {
   if (!candidate.open()) {
     return;
   }
-  if (!candidate.original && !candidate.built.binary_digest.empty()) {
+  if (!candidate.original && !candidate.again && !candidate.built.binary_digest.empty()) {
     const auto [first, fresh] = by_binary_.try_emplace(candidate.built.binary_digest, message);
     candidate.original = fresh ? nullptr : first->second;
   }
@@ -308,8 +376,10 @@ void Pipeline::Graph::measure(Child& candidate) {
   const auto start = Clock::now();
   individual.timing.wait_s = std::chrono::duration<double>(start - candidate.built_at).count();
   const Incumbent* incumbent = incumbent_ ? &*incumbent_ : nullptr;
-  Judgement judgement =
-      evaluator_.judge(individual.genome, candidate.built, incumbent, stop_.get_token());
+  individual.stage = Stage::Judge;
+  Judgement judgement = for_candidate([&] {
+    return evaluator_.judge(individual.genome, candidate.built, incumbent, stop_.get_token());
+  });
   individual.timing.judge_s = seconds_since(start);
   if (!judgement.fitness.ok() && stop_.stop_requested()) {
     candidate.state = Child::State::Stopped;
@@ -333,7 +403,7 @@ void Pipeline::Graph::measure(Child& candidate) {
 
 void Pipeline::Graph::collect(const Message& message) {
   const bool settled = message->state == Child::State::Settled;
-  if (settled) {
+  if (settled && !message->again) {
     events_.settled(message->individual);
   }
   const std::lock_guard lock(mutex_);
@@ -353,6 +423,14 @@ Pipeline::~Pipeline() = default;
 
 void Pipeline::submit(int generation, int first_slot, std::vector<Propose> proposals) {
   graph_->submit(generation, first_slot, std::move(proposals));
+}
+
+void Pipeline::restore(const std::vector<Individual>& settled) {
+  graph_->restore(settled);
+}
+
+void Pipeline::submit_again(const std::vector<Individual>& individuals) {
+  graph_->submit_again(individuals);
 }
 
 std::vector<Individual> Pipeline::wait() {

@@ -33,8 +33,18 @@ public:
   /// Starts a batch; slots count from `first_slot`. Proposals run on any thread, at any time.
   void submit(int generation, int first_slot, std::vector<Propose> proposals);
 
+  /// What was settled before: what comes later is a duplicate of it. Before the first batch, in the
+  /// order in which it was settled.
+  void restore(const std::vector<Individual>& settled);
+
+  /// Starts a batch of what was settled before, which is built and judged again, beside no original
+  /// and without an event but `better`.
+  void submit_again(const std::vector<Individual>& individuals);
+
   /// The oldest batch not yet waited for, in slot order. After a stop those without a result are
-  /// left out. Rethrows the first exception of a proposal, a build, a judgement or an event.
+  /// left out. A proposal, build or judgement that throws costs its candidate the verdict Fault;
+  /// what tells of the system instead, an InputError, a NoWorker or a std::system_error, and what
+  /// an event throws, comes out here, the first of them.
   std::vector<Individual> wait();
 
 private:

@@ -10,19 +10,12 @@ namespace {
 
 constexpr int bar_width = 16;
 
-std::string failures(const Tally& tally) {
-  int failed = 0;
-  std::string kinds;
-  for (const auto& [verdict, count] : tally.verdicts) {
-    if (verdict != Verdict::Ok && verdict != Verdict::Duplicate) {
-      failed += count;
-      kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ", to_string(verdict), count);
-    }
-  }
-  return kinds.empty() ? "failed 0" : fmt::format("failed {} ({})", failed, kinds);
+std::string describe(const Failures& failures) {
+  const int all = total(failures);
+  return all == 0 ? "failed 0" : fmt::format("failed {} ({})", all, to_string(failures));
 }
 
-int count(const Tally& tally, Verdict verdict) {
+int number_of(const Tally& tally, Verdict verdict) {
   const auto found = tally.verdicts.find(verdict);
   return found == tally.verdicts.end() ? 0 : found->second;
 }
@@ -38,6 +31,7 @@ void Tally::add(const Individual& individual) {
   built += individual.built && !individual.known ? 1 : 0;
   known += individual.known ? 1 : 0;
   ++verdicts[individual.verdict()];
+  count(failures, individual);
 }
 
 std::string bar(double share, int width) {
@@ -50,8 +44,8 @@ std::string progress_line(const ProgressState& state) {
   std::string line = fmt::format(
       "generation {}/{}  best {:.2f}x  built {}  correct {}  duplicate {}  {}  judge busy {:.0f} %",
       state.generation, state.generations, state.best_speedup, state.tally.built,
-      count(state.tally, Verdict::Ok), count(state.tally, Verdict::Duplicate),
-      failures(state.tally), 100 * state.busy_share);
+      number_of(state.tally, Verdict::Ok), number_of(state.tally, Verdict::Duplicate),
+      describe(state.tally.failures), 100 * state.busy_share);
   if (state.tally.known > 0) {
     line += fmt::format("  known {}", state.tally.known);
   }
@@ -92,6 +86,17 @@ void Progress::generation(const Generation& generation) {
   std::fflush(stream_);
 }
 
+void Progress::resume(int number, const std::vector<Individual>& judged_again) {
+  const std::lock_guard lock(mutex_);
+  for (const Individual& individual : judged_again) {
+    best_speedup_ = individual.elite ? individual.fitness.speedup : best_speedup_;
+  }
+  resumed_after_ = number;
+  search_start_ = last_generation_ = Clock::now();
+  fmt::print(stream_, "Resumed after generation {}, {} judged again, best {:.2f}x\n", number,
+             judged_again.size(), best_speedup_);
+}
+
 double Progress::busy_share() const {
   const double elapsed = seconds(Clock::now() - search_start_);
   return elapsed > 0 ? std::min(1.0, judge_s_ / elapsed) : 0;
@@ -116,7 +121,8 @@ std::optional<std::chrono::seconds> Progress::left() const {
   std::optional<double> left;
   if (settled_ > 0) {
     const double pace = seconds(Clock::now() - search_start_) / settled_;
-    left = pace * (settings_.generations * settings_.population - settled_);
+    const int generations = settings_.generations - resumed_after_;
+    left = pace * (generations * settings_.population - settled_);
   }
   if (settings_.budget) {
     const double budget = static_cast<double>(settings_.budget->count());

@@ -19,6 +19,7 @@ struct Tally {
   int built = 0;
   int known = 0; // from earlier runs
   std::map<Verdict, int> verdicts;
+  Failures failures;
 
   void add(const Individual& individual);
 };
@@ -36,8 +37,8 @@ struct ProgressState {
 /// "[######....]" of `width` cells.
 std::string bar(double share, int width);
 
-/// "generation 7/40  best 3.42x  built 28  correct 20  duplicate 3  failed 9 (no build 8, race 1)
-/// judge busy 87 %  3:20 left", in one line.
+/// "generation 7/40  best 3.42x  built 28  correct 20  duplicate 3  failed 9 (build: no build 8;
+/// judge: race 1)  judge busy 87 %  3:20 left", in one line.
 std::string progress_line(const ProgressState& state);
 
 struct ProgressSettings {
@@ -53,6 +54,8 @@ public:
 
   void settled(const Individual& individual);
   void generation(const Generation& generation);
+  /// The run goes on after a generation of before.
+  void resume(int number, const std::vector<Individual>& judged_again);
   /// Of the judge, since the first generation began.
   double busy_share() const;
   /// Seconds since the last generation ended.
@@ -71,9 +74,10 @@ private:
   std::map<int, Tally> open_; // generations under way
   double best_speedup_ = 0;
   int settled_ = 0; // since the first generation began
+  int resumed_after_ = 0;
   double judge_s_ = 0;
   Clock::time_point start_ = Clock::now();
-  Clock::time_point search_start_ = start_; // of the first generation
+  Clock::time_point search_start_ = start_; // of the first generation, or when it was resumed
   Clock::time_point last_generation_ = start_;
 };
 

@@ -1,20 +1,16 @@
 #include "population/recorder.hpp"
 
-#include <system_error>
+#include <algorithm>
 #include <utility>
 
 #include <fmt/core.h>
+
+#include "population/files.hpp"
 
 namespace evo {
 namespace {
 
 constexpr std::chrono::minutes between_disk_checks{1};
-
-/// About its source, to the store.
-bool tells_something_new(const Individual& individual) {
-  const bool same_source = individual.duplicate_of == individual.genome.id;
-  return !individual.known && !same_source && individual.fitness.verdict != Verdict::Fault;
-}
 
 } // namespace
 
@@ -63,15 +59,13 @@ void Exporter::restore() const {
 }
 
 void Exporter::put() const {
-  try {
-    replace_file(file_, text_);
-  } catch (const std::system_error& error) {
-    throw InputError(fmt::format("cannot write {}: {}", file_.string(), error.code().message()));
-  }
+  replace_text(file_, text_);
 }
 
-Recorder::Recorder(Exporter exporter, const Snapshot& snapshot, Progress& progress, Store* store)
-    : exporter_(std::move(exporter)), snapshot_(snapshot), progress_(progress), store_(store) {}
+Recorder::Recorder(Exporter exporter, const Snapshot& snapshot, Progress& progress, Journal journal,
+                   Store* store)
+    : exporter_(std::move(exporter)), snapshot_(snapshot), progress_(progress),
+      journal_(std::move(journal)), store_(store) {}
 
 void Recorder::better(const Individual& individual) {
   const std::lock_guard lock(exporter_mutex_);
@@ -79,13 +73,16 @@ void Recorder::better(const Individual& individual) {
 }
 
 void Recorder::settled(const Individual& individual) {
-  if (store_ != nullptr && tells_something_new(individual)) {
-    store_->put(individual);
-  }
+  journal_.add(individual);
+  keep(individual);
   progress_.settled(individual);
 }
 
 void Recorder::generation(const Generation& generation) {
+  if (generation.past) {
+    snapshot_.log(generation);
+    return;
+  }
   {
     const std::lock_guard lock(exporter_mutex_);
     exporter_.restore();
@@ -93,6 +90,18 @@ void Recorder::generation(const Generation& generation) {
   snapshot_.add(generation, progress_.generation_seconds(), progress_.busy_share());
   progress_.generation(generation);
   make_room_if_due();
+}
+
+void Recorder::judged_again(int number, const std::vector<Individual>& individuals) {
+  snapshot_.add_judged_again(number, individuals);
+  std::ranges::for_each(individuals, [this](const Individual& each) { keep(each); });
+  progress_.resume(number, individuals);
+}
+
+void Recorder::keep(const Individual& individual) {
+  if (store_ != nullptr && individual.has_own_verdict() && !individual.known) {
+    store_->put(individual);
+  }
 }
 
 void Recorder::keep_within(DiskLimit limit) {

@@ -10,6 +10,7 @@
 #include "population/backend_info.hpp"
 #include "population/clock.hpp"
 #include "population/disk_limit.hpp"
+#include "population/journal.hpp"
 #include "population/progress.hpp"
 #include "population/search.hpp"
 #include "population/snapshot.hpp"
@@ -53,7 +54,8 @@ private:
 class Recorder : public Observer {
 public:
   /// `store`: where verdicts are kept for other runs; nullptr: nowhere.
-  Recorder(Exporter exporter, const Snapshot& snapshot, Progress& progress, Store* store);
+  Recorder(Exporter exporter, const Snapshot& snapshot, Progress& progress, Journal journal,
+           Store* store);
 
   /// Makes room now, and with later generations, but not more often than once a minute.
   void keep_within(DiskLimit limit);
@@ -61,14 +63,17 @@ public:
   void better(const Individual& individual) override;
   void settled(const Individual& individual) override;
   void generation(const Generation& generation) override;
+  void judged_again(int number, const std::vector<Individual>& individuals) override;
 
 private:
+  void keep(const Individual& individual);
   void make_room_if_due();
 
   std::mutex exporter_mutex_; // better() and generation() come from different threads
   Exporter exporter_;
   const Snapshot& snapshot_;
   Progress& progress_;
+  Journal journal_;
   Store* store_;
   std::optional<DiskLimit> disk_limit_;
   Clock::time_point room_made_; // long ago

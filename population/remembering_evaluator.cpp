@@ -35,16 +35,24 @@ bool is_final(Verdict verdict) {
   case Verdict::Crash:
   case Verdict::Hang:
   case Verdict::LaunchError:
+  case Verdict::Fault:
+  case Verdict::Unrecorded:
     return false;
   default:
     return true;
   }
 }
 
-RememberingEvaluator::RememberingEvaluator(FitnessEvaluator& evaluator, Store& store)
-    : evaluator_(evaluator), store_(store) {
-  for (const Individual& individual : store.fittest(1)) {
+RememberingEvaluator::RememberingEvaluator(FitnessEvaluator& evaluator, JudgedBefore memory)
+    : evaluator_(evaluator), before_(std::move(memory)) {
+  const auto consider = [&](const Individual& individual) {
     best_known_ = std::max(best_known_, individual.fitness.speedup);
+  };
+  if (!before_.fresh) {
+    std::ranges::for_each(before_.store.fittest(1), consider);
+  }
+  for (const auto& [id, individual] : before_.given) {
+    consider(individual);
   }
 }
 
@@ -56,7 +64,7 @@ RememberingEvaluator::build(const Genome& genome, std::stop_token stop, Gates ga
     return evaluator_.build(genome, std::move(stop), gates);
   }
   if (!individual->built) {
-    return BuildFailure{individual->fitness.verdict, individual->fitness.detail, true};
+    return BuildFailure{individual->fitness.verdict, individual->fitness.detail, individual->known};
   }
   return Built{.library = {},
                .binary_digest = individual->binary,
@@ -77,12 +85,12 @@ Judgement RememberingEvaluator::judge(const Genome& genome, const Built& built,
     return {.fitness = in_units_of(incumbent, individual->fitness),
             .incumbent = {},
             .confirmed = false,
-            .known = true,
+            .known = individual->known,
             .built = {}};
   }
   Judgement judgement = judge_now(genome, built, incumbent, std::move(stop));
   if (judgement.incumbent && !judgement.incumbent->ok()) {
-    store_.forget(incumbent->id);
+    before_.store.forget(incumbent->id);
   }
   return judgement;
 }
@@ -108,9 +116,21 @@ VerifyResponse RememberingEvaluator::verify(const Genome& genome, const Built& b
 }
 
 std::optional<Individual> RememberingEvaluator::known(const Genome& genome) const {
+  const auto final = [](std::optional<Individual> found) {
+    return found && is_final(found->fitness.verdict) ? std::move(found) : std::nullopt;
+  };
   const bool named_by_user = genome.trail.empty();
-  auto individual = named_by_user ? std::nullopt : store_.find(genome.id);
-  return individual && is_final(individual->fitness.verdict) ? std::move(individual) : std::nullopt;
+  if (named_by_user) {
+    return std::nullopt;
+  }
+  if (const auto given = before_.given.find(genome.id); given != before_.given.end()) {
+    return final(given->second);
+  }
+  auto found = before_.fresh ? std::nullopt : final(before_.store.find(genome.id));
+  if (found) {
+    found->known = true;
+  }
+  return found;
 }
 
 } // namespace evo

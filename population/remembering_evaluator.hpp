@@ -1,6 +1,10 @@
 // No candidate is judged twice, in whatever run it was judged.
 #pragma once
 
+#include <map>
+#include <optional>
+#include <string>
+
 #include "population/evaluator.hpp"
 #include "population/individual.hpp"
 #include "population/store.hpp"
@@ -11,7 +15,14 @@ namespace evo {
 /// a crash or a failed launch, which hazards (fitness/hazards.hpp) are there for.
 bool is_final(Verdict verdict);
 
-/// Answers from a store what that knows, and asks another evaluator for the rest. What the user
+/// What was judged before.
+struct JudgedBefore {
+  Store& store;
+  bool fresh = false;                           // nothing is learnt from the store
+  std::map<std::string, Individual> given = {}; // by id: this run's, before it was interrupted
+};
+
+/// Answers what memory knows, and asks another evaluator for the rest. What the user
 /// names, a seed say, is always judged, and so is whatever may be faster than the incumbent:
 /// nothing becomes the best of a run by times of another.
 ///
@@ -20,7 +31,7 @@ bool is_final(Verdict verdict);
 /// again, and known times are told in units of this run's reference.
 class RememberingEvaluator : public FitnessEvaluator {
 public:
-  RememberingEvaluator(FitnessEvaluator& evaluator, Store& store);
+  RememberingEvaluator(FitnessEvaluator& evaluator, JudgedBefore memory);
 
   std::variant<Built, BuildFailure> build(const Genome& genome, std::stop_token stop,
                                           Gates gates) const override;
@@ -36,7 +47,7 @@ private:
   std::optional<Individual> known(const Genome& genome) const;
 
   FitnessEvaluator& evaluator_;
-  Store& store_;
+  JudgedBefore before_;
   double best_known_ = 0; // speed-up, when the run began
 };
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
-#include <stdexcept>
+#include <utility>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
@@ -13,39 +13,27 @@
 #include "population/files.hpp"
 #include "population/founders.hpp"
 #include "population/interruption.hpp"
+#include "population/recorded_evaluator.hpp"
 #include "population/recorder.hpp"
 #include "population/remembering_evaluator.hpp"
+#include "population/run_record.hpp"
 #include "population/summary.hpp"
-#include "population/version.hpp"
 
 namespace evo {
 namespace {
 
 namespace fs = std::filesystem;
 
-using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
 constexpr double gib = 1024.0 * 1024 * 1024;
 constexpr Seconds most_for_confirmation{20}; // a fresh worker, and five kernels in it
 
-std::optional<Seconds> budget(const Options& options) {
-  return options.time_budget_s ? std::optional(Seconds(*options.time_budget_s)) : std::nullopt;
-}
-
 /// What the search may take, so that its winner can still be confirmed.
-std::optional<Seconds> search_budget(const Options& options) {
-  const auto whole = budget(options);
+std::optional<Seconds> search_budget(const Options& options, std::optional<Seconds> whole) {
   return whole && options.backend != BackendChoice::Model
              ? std::optional(*whole - std::min(*whole / 10, most_for_confirmation))
              : whole;
-}
-
-/// Of the budget, since `start`; never negative.
-std::optional<Seconds> rest_of_budget(const Options& options, Clock::time_point start) {
-  const auto whole = budget(options);
-  return whole ? std::optional(std::max(Seconds(0), *whole - Seconds(Clock::now() - start)))
-               : std::nullopt;
 }
 
 /// Exports the winner again, with the figures of the final. A final that cannot be held leaves the
@@ -56,7 +44,7 @@ void confirm_winner(const Archive& archive, const OpenBackend& backend, const Pr
   std::string why = "there was no time, or nobody was left";
   try {
     confirmation = confirm(archive, *backend.evaluator, *backend.timer, problem.sizes, stop);
-  } catch (const std::runtime_error& no_worker) {
+  } catch (const NoWorker& no_worker) {
     why = no_worker.what();
   }
   if (!confirmation) {
@@ -86,106 +74,144 @@ fs::path store_file(const Options& options) {
   return options.store.empty() ? options.population / "store.sqlite" : options.store;
 }
 
-std::string describe(const Store& store, const Options& options, std::size_t founders) {
-  const std::string file = store_file(options).string();
-  return options.fresh ? fmt::format("{}, only added to", file)
-                       : fmt::format("{}, {} verdicts known, {} founders from earlier runs", file,
-                                     store.size(), founders);
-}
-
-nlohmann::json run_json(const Options& options, const Problem& problem, const fs::path& out,
-                        const BackendInfo& backend) {
-  nlohmann::json seeds = nlohmann::json::array();
-  for (const fs::path& seed : problem.seeds) {
-    seeds.push_back(fs::absolute(seed).string());
-  }
-  nlohmann::json json{{"evo", version},
-                      {"generations", options.search.generations},
-                      {"pop", options.search.population},
-                      {"seed", options.search.seed},
-                      {"jobs", options.search.jobs},
-                      {"without", options.without},
-                      {"time_budget_s", nullptr},
-                      {"problem", fs::absolute(options.problem).string()},
-                      {"seeds", seeds},
-                      {"sizes", problem.sizes},
-                      {"out", out.string()},
-                      {"backend", backend.measured() ? "cuda" : "model"},
-                      {"measured", backend.measured()},
-                      {"card", backend.card},
-                      {"target", backend.target.arch},
-                      {"toolkit", backend.toolkit},
-                      {"driver", backend.driver},
-                      {"reference_precision", backend.reference_precision},
-                      {"level", to_string(options.level)}};
-  if (options.time_budget_s) {
-    json["time_budget_s"] = *options.time_budget_s;
-  }
-  return json;
-}
-
-ProgressSettings progress_settings(const Options& options) {
+ProgressSettings progress_settings(const Options& options, std::optional<Seconds> budget) {
   ProgressSettings settings{.generations = options.search.generations,
                             .population = options.search.population,
                             .budget = {},
                             .terminal = isatty(STDOUT_FILENO) == 1};
-  if (const auto time = budget(options)) {
-    settings.budget = std::chrono::duration_cast<std::chrono::seconds>(*time);
+  if (budget) {
+    settings.budget = std::chrono::duration_cast<std::chrono::seconds>(*budget);
   }
   return settings;
 }
 
-} // namespace
-
-int run_command(const Options& options) {
-  const Problem problem = load_problem(options);
-  const std::vector<Genome> seeds = load_seeds(problem, target_of(options));
-  const std::vector<const Mutator*> chosen = mutators_of(options);
-  const fs::path out = options.out.empty() ? fs::path(problem.output_file) : options.out;
-  std::optional<Genome> incumbent;
-  if (!options.incumbent.empty()) {
-    incumbent = load_genome(options.incumbent, target_of(options));
+/// Whoever gives the verdicts: a judge, or a file.
+OpenBackend open(const Options& options, const Problem& problem, std::stop_token stop) {
+  if (options.fitness_from.empty()) {
+    return open_backend(options, problem, std::move(stop), many_candidates);
   }
-  check_writable(out);
-
-  const Snapshot snapshot(options.population, options.search.seed);
-  const auto start = Clock::now();
-  std::optional<Interruption> interruption(std::in_place, search_budget(options));
-  const OpenBackend backend =
-      open_backend(options, problem, interruption->token(), many_candidates);
-  snapshot.describe(run_json(options, problem, out, backend.info));
-  if (!backend.info.note.empty()) {
-    fmt::print("No card is used: {}\n", backend.info.note);
+  Recorded recorded = read_journal(options.fitness_from);
+  if (recorded.settings.empty()) {
+    throw InputError(fmt::format("{} holds no verdicts; name the journal.jsonl of a run",
+                                 options.fitness_from.string()));
   }
-  for (const std::string& remark : backend.info.remarks) {
+  OpenBackend backend;
+  backend.info = recorded.settings.back().backend;
+  backend.info.recorded_in = options.fitness_from.string();
+  backend.evaluator = std::make_unique<RecordedEvaluator>(std::move(recorded));
+  return backend;
+}
+
+void say_what_was_found(const BackendInfo& info, const Snapshot& snapshot) {
+  if (!info.note.empty()) {
+    fmt::print("No card is used: {}\n", info.note);
+  }
+  for (const std::string& remark : info.remarks) {
     fmt::print("Note: {}\n", remark);
   }
-  fmt::print("Backend: {}\nRun: {}\n", describe(backend.info), snapshot.folder().string());
-  if (!backend.info.conditions_missing.empty()) {
-    fmt::print("Of the card, {}\n", backend.info.conditions_missing);
+  fmt::print("Backend: {}\nRun: {}\n", describe(info), snapshot.folder().string());
+  if (!info.conditions_missing.empty()) {
+    fmt::print("Of the card, {}\n", info.conditions_missing);
   }
+}
 
-  Store store(store_file(options), context_of(problem, backend.info, options.level,
-                                              options.search.seed, options.sanitizer));
-  const std::vector<Founder> found_before =
-      options.fresh ? std::vector<Founder>{} : founders(store);
-  fmt::print("Store: {}\n", describe(store, options, found_before.size()));
+/// What the run did before it was interrupted.
+struct Interrupted {
+  std::vector<Past> past;
+  Recorded journal;
+  double elapsed_s = 0;
+};
 
-  Exporter exporter(problem, backend.info, options.search.seed, out);
-  if (incumbent) {
-    exporter.keep(incumbent->id, read_text(options.incumbent));
+/// This run's own verdicts. Those of other conditions hold where they are failures; what was right
+/// there is timed again.
+std::map<std::string, Individual> given_before(const Recorded& journal, const Context& context) {
+  std::map<std::string, Individual> result;
+  for (const auto& [id, entry] : journal.verdicts) {
+    if (!entry.individual.fitness.ok() || journal.settings[entry.setting].context == context) {
+      result.emplace(id, entry.individual);
+    }
   }
-  Progress progress(progress_settings(options), stdout);
-  Recorder recorder(std::move(exporter), snapshot, progress, &store);
+  return result;
+}
+
+/// Whether the run goes on under other conditions; says so.
+bool is_elsewhere(const Recorded& journal, const Context& context) {
+  const std::string what =
+      journal.settings.empty() ? "" : differences(context, journal.settings.back().context);
+  if (!what.empty()) {
+    fmt::print("Note: the run was interrupted under other conditions ({}): verdicts stand, and "
+               "what may breed is timed again\n",
+               what);
+  }
+  return !what.empty();
+}
+
+void say_what_is_damaged(const Interrupted& before) {
+  if (before.journal.damaged_lines > 0) {
+    fmt::print("Note: {} of journal.jsonl cannot be read, as after a kill in the middle of one: "
+               "what they said is found out again\n",
+               before.journal.damaged_lines == 1
+                   ? "a line"
+                   : fmt::format("{} lines", before.journal.damaged_lines));
+  }
+}
+
+/// The run in a folder, from its beginning or from where it was interrupted.
+int run_in(const Snapshot& snapshot, RunRecord record, Interrupted before) {
+  const Options& options = record.options;
+  const std::vector<Genome> seeds = load_seeds(record.problem, target_of(options));
+  std::optional<Seconds> budget;
+  if (options.time_budget_s) {
+    budget = Seconds(*options.time_budget_s - before.elapsed_s);
+  }
+  const auto start = std::chrono::steady_clock::now();
+  std::optional<Interruption> interruption(std::in_place, search_budget(options, budget));
+  const OpenBackend backend = open(options, record.problem, interruption->token());
+  const Context context = context_of(record.problem, backend.info, options.level,
+                                     options.search.seed, options.sanitizer);
+  say_what_was_found(backend.info, snapshot);
+  say_what_is_damaged(before);
+
+  std::optional<Store> store;
+  std::optional<RememberingEvaluator> remembering;
+  if (!backend.info.recorded()) {
+    store.emplace(store_file(options), context);
+    if (!options.fresh && !record.begun) {
+      record.founders = founders(*store);
+    }
+    fmt::print("Store: {}, {} verdicts{}\n", store_file(options).string(), store->size(),
+               options.fresh
+                   ? ", not used"
+                   : fmt::format(" known, {} founders from earlier runs", record.founders.size()));
+    remembering.emplace(*backend.evaluator,
+                        JudgedBefore{.store = *store,
+                                     .fresh = options.fresh,
+                                     .given = given_before(before.journal, context)});
+  }
+  record.begun = true;
+  snapshot.describe(to_json(record, backend.info));
+
+  Exporter exporter(record.problem, backend.info, options.search.seed, options.out);
+  Beginning beginning{.incumbent = {},
+                      .founders = record.founders,
+                      .past = std::move(before.past),
+                      .elsewhere = is_elsewhere(before.journal, context)};
+  if (!options.incumbent.empty()) {
+    beginning.incumbent = load_genome(options.incumbent, target_of(options));
+    exporter.keep(beginning.incumbent->id, read_text(options.incumbent));
+  }
+  Progress progress(progress_settings(options, budget), stdout);
+  Recorder recorder(std::move(exporter), snapshot, progress,
+                    Journal(snapshot.folder() / journal_file, {context, backend.info}),
+                    store ? &*store : nullptr);
   recorder.keep_within({.population = options.population,
                         .store = store_file(options),
                         .current = snapshot.folder(),
                         .bytes = static_cast<std::uintmax_t>(options.disk_limit_gib * gib)});
-  RememberingEvaluator remembering(*backend.evaluator, store);
-  FitnessEvaluator& evaluator = options.fresh ? *backend.evaluator : remembering;
-  Search search(options.search, seeds, {chosen, backend.info.target}, evaluator, recorder,
-                interruption->token());
-  search.run(incumbent, found_before);
+  FitnessEvaluator& evaluator = remembering ? *remembering : *backend.evaluator;
+  Search search(options.search, seeds, {mutators_of(options), backend.info.target}, evaluator,
+                recorder, interruption->token());
+  search.run(beginning);
 
   if (const std::string reason = interruption->reason(); !reason.empty()) {
     fmt::print("Stopped by {}.\n", reason);
@@ -193,11 +219,72 @@ int run_command(const Options& options) {
   fmt::print("{}", summary(search.archive(), search.lineage(), seeds, backend.info));
   const bool has_final = backend.timer != nullptr && search.archive().best() != nullptr;
   if (has_final && !interruption->by_signal()) {
-    interruption.emplace(rest_of_budget(options, start));
-    confirm_winner(search.archive(), backend, problem, snapshot, recorder, interruption->token());
+    const Seconds taken = std::chrono::steady_clock::now() - start;
+    interruption.emplace(budget ? std::optional(std::max(Seconds(0), *budget - taken))
+                                : std::nullopt);
+    confirm_winner(search.archive(), backend, record.problem, snapshot, recorder,
+                   interruption->token());
   }
-  fmt::print("Export: {}\n", out.string());
+  fmt::print("Export: {}\n", options.out.string());
   return 0;
+}
+
+/// The population folder that a run lies in, or the one given where it was moved out of it.
+fs::path population_of(const fs::path& run_folder, const Options& options) {
+  const fs::path runs = fs::canonical(run_folder).parent_path();
+  return runs.filename() == "runs" ? runs.parent_path() : options.population;
+}
+
+} // namespace
+
+int run_command(const Options& options) {
+  RunRecord record{
+      .options = options, .problem = load_problem(options), .founders = {}, .begun = false};
+  load_seeds(record.problem, target_of(options)); // what is wrong is said before a folder is made
+  mutators_of(options);
+  if (options.out.empty()) {
+    record.options.out = record.problem.output_file;
+  }
+  if (!options.incumbent.empty()) {
+    load_genome(options.incumbent, target_of(options));
+  }
+  check_writable(record.options.out);
+  const Snapshot snapshot(options.population, options.search.seed);
+  keep_inputs(snapshot, record);
+  return run_in(snapshot, std::move(record), {});
+}
+
+int resume_command(const Options& options, const std::string& run, const Overrides& overrides) {
+  const fs::path folder = find_run(options.population, run);
+  const Snapshot snapshot(folder); // nobody else changes it from here on
+  RunRecord record = load_record(folder);
+  Options& asked = record.options;
+  asked.population = population_of(folder, options);
+  asked.search.generations = overrides.generations.value_or(asked.search.generations);
+  asked.search.jobs = overrides.jobs.value_or(asked.search.jobs);
+  asked.out = overrides.out.empty() ? asked.out : overrides.out;
+  check_writable(asked.out);
+
+  Interrupted before;
+  before.past = load_past(folder);
+  before.elapsed_s = elapsed_seconds(folder);
+  if (fs::exists(folder / journal_file)) {
+    before.journal = read_journal(folder / journal_file);
+  }
+  if (std::cmp_greater(before.past.size(), asked.search.generations)) {
+    throw InputError(fmt::format("the run {} is complete, with {} generations; ask for more of "
+                                 "them with --generations",
+                                 folder.string(), asked.search.generations));
+  }
+  if (overrides.time_budget_s) {
+    asked.time_budget_s = before.elapsed_s + *overrides.time_budget_s;
+  }
+  if (asked.time_budget_s && *asked.time_budget_s <= before.elapsed_s) {
+    throw InputError(fmt::format("the run {} has spent its time; give it more with --time-budget",
+                                 folder.string()));
+  }
+  snapshot.begin_log_again();
+  return run_in(snapshot, std::move(record), std::move(before));
 }
 
 } // namespace evo

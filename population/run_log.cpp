@@ -53,6 +53,20 @@ void add_events(std::vector<json>& events, const Individual& individual) {
   }
 }
 
+json failure_counts(const std::vector<Individual>& individuals) {
+  Failures failures;
+  for (const Individual& individual : individuals) {
+    count(failures, individual);
+  }
+  json counts = json::object();
+  for (const auto& [stage, kinds] : failures) {
+    for (const auto& [verdict, number] : kinds) {
+      counts[std::string(to_string(stage))][std::string(to_string(verdict))] = number;
+    }
+  }
+  return counts;
+}
+
 } // namespace
 
 std::vector<json> events(const Generation& generation) {
@@ -72,7 +86,8 @@ std::vector<json> events(const Generation& generation) {
   events.push_back({{"event", "generation"},
                     {"generation", generation.number},
                     {"complete", generation.complete},
-                    {"verdicts", verdict_counts(generation.children)}});
+                    {"verdicts", verdict_counts(generation.children)},
+                    {"failures", failure_counts(generation.children)}});
   return events;
 }
 
@@ -93,10 +108,14 @@ std::vector<json> timings(const Generation& generation, double wall_s, double gp
   return timings;
 }
 
+std::string to_line(const json& object) {
+  return object.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
 std::string json_lines(const std::vector<json>& objects) {
   std::string text;
   for (const json& object : objects) {
-    text += object.dump() + "\n";
+    text += to_line(object) + "\n";
   }
   return text;
 }

@@ -22,6 +22,9 @@ std::vector<nlohmann::json> events(const Generation& generation);
 std::vector<nlohmann::json> timings(const Generation& generation, double wall_s,
                                     double gpu_busy_share);
 
+/// In one line, with a mark for what a candidate said that is no UTF-8.
+std::string to_line(const nlohmann::json& object);
+
 /// One object per line.
 std::string json_lines(const std::vector<nlohmann::json>& objects);
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <optional>
+#include <sstream>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -20,6 +22,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
+constexpr const char* judged_again_file = "judged_again.json";
+
 fs::path source_file(const std::string& id) {
   return short_id(id) + ".cu";
 }
@@ -35,6 +39,11 @@ fs::path create_run_folder(const fs::path& runs, std::uint64_t seed) {
       return folder;
     }
   }
+}
+
+/// What candidates said may be no UTF-8.
+std::string to_text(const json& document) {
+  return document.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
 json survivor_ids(const Generation& generation) {
@@ -60,6 +69,37 @@ std::vector<fs::path> generation_folders(const fs::path& run_folder) {
   return folders;
 }
 
+using Sources = std::map<std::string, std::string>; // by id
+
+/// nullopt where the generation is not complete, or something of it is missing or damaged.
+std::optional<Past> load_generation(const fs::path& folder, Sources& sources) {
+  try {
+    const json summary = json::parse(read_text(folder / "summary.json"));
+    if (!summary.at("complete").get<bool>()) {
+      return std::nullopt;
+    }
+    Past past{.children = summary.at("individuals").get<std::vector<Individual>>(),
+              .judged_again = {}};
+    for (Individual& child : past.children) {
+      Genome& genome = child.genome;
+      genome.source = read_text(folder / source_file(genome.id));
+      if (!genome.id.empty() && digest(genome.source) != genome.id) {
+        return std::nullopt;
+      }
+      sources.emplace(genome.id, genome.source);
+    }
+    if (fs::exists(folder / judged_again_file)) {
+      json::parse(read_text(folder / judged_again_file)).get_to(past.judged_again);
+    }
+    for (Individual& again : past.judged_again) {
+      again.genome.source = sources.at(again.genome.id);
+    }
+    return past;
+  } catch (const std::exception&) { // whichever: it is bred again
+    return std::nullopt;
+  }
+}
+
 } // namespace
 
 Snapshot::Snapshot(const fs::path& population, std::uint64_t seed) {
@@ -70,15 +110,33 @@ Snapshot::Snapshot(const fs::path& population, std::uint64_t seed) {
     throw InputError(fmt::format("cannot write to {}: {}; choose another --population-dir",
                                  runs.string(), error.code().message()));
   }
+  lock_.emplace(folder_);
   replace_link(runs / "latest", folder_.filename());
 }
 
-void Snapshot::describe(const json& run) const {
-  write_text(folder_ / "run.json", run.dump(2) + "\n");
+Snapshot::Snapshot(fs::path run_folder) : folder_(std::move(run_folder)) {
+  lock_.emplace(folder_);
+  drop_cut_line(folder_ / "timing.jsonl");
 }
 
+void Snapshot::describe(const json& run) const {
+  replace_text(folder_ / "run.json", run.dump(2) + "\n");
+}
+
+void Snapshot::keep_input(const fs::path& name, std::string_view text) const {
+  const fs::path file = folder_ / "inputs" / name;
+  std::error_code error;
+  fs::create_directories(file.parent_path(), error); // write_text reports what failed
+  write_text(file, text);
+}
+
+fs::path Snapshot::generation_folder(int number) const {
+  return folder_ / fmt::format("gen-{:04}", number);
+}
+
+/// A generation counts as complete once its summary is there, which comes after all else.
 void Snapshot::add(const Generation& generation, double wall_s, double gpu_busy_share) const {
-  const fs::path folder = folder_ / fmt::format("gen-{:04}", generation.number);
+  const fs::path folder = generation_folder(generation.number);
   std::error_code error;
   fs::create_directory(folder, error); // write_text reports what failed
   for (const Individual& individual : generation.children) {
@@ -89,9 +147,21 @@ void Snapshot::add(const Generation& generation, double wall_s, double gpu_busy_
                      {"verdicts", verdict_counts(generation.children)},
                      {"survivors", survivor_ids(generation)},
                      {"individuals", generation.children}};
-  write_text(folder / "summary.json", summary.dump(2) + "\n");
-  append_text(folder_ / "log.jsonl", json_lines(events(generation)));
+  replace_text(folder / "summary.json", to_text(summary));
+  log(generation);
   append_text(folder_ / "timing.jsonl", json_lines(timings(generation, wall_s, gpu_busy_share)));
+}
+
+void Snapshot::begin_log_again() const {
+  write_text(folder_ / "log.jsonl", "");
+}
+
+void Snapshot::log(const Generation& generation) const {
+  append_text(folder_ / "log.jsonl", json_lines(events(generation)));
+}
+
+void Snapshot::add_judged_again(int number, const std::vector<Individual>& individuals) const {
+  replace_text(generation_folder(number) / judged_again_file, to_text(json(individuals)));
 }
 
 void Snapshot::confirm(const json& confirmation) const {
@@ -107,6 +177,30 @@ fs::path find_run(const fs::path& population, const std::string& run) {
   }
   throw InputError(fmt::format("there is no run {} in {}; name a folder of it, or latest", run,
                                (population / "runs").string()));
+}
+
+std::vector<Past> load_past(const fs::path& run_folder) {
+  std::vector<Past> result;
+  Sources sources;
+  for (int number = 0;; ++number) {
+    auto past = load_generation(run_folder / fmt::format("gen-{:04}", number), sources);
+    if (!past) {
+      return result;
+    }
+    result.push_back(std::move(*past));
+  }
+}
+
+double elapsed_seconds(const fs::path& run_folder) {
+  double seconds = 0;
+  if (fs::exists(run_folder / "timing.jsonl")) {
+    std::istringstream lines(read_text(run_folder / "timing.jsonl"));
+    for (std::string line; std::getline(lines, line);) {
+      const json timing = json::parse(line, nullptr, false);
+      seconds += timing.is_object() ? timing.value("wall_s", 0.0) : 0.0;
+    }
+  }
+  return seconds;
 }
 
 Individual load_individual(const fs::path& run_folder, std::string_view id) {

@@ -6,6 +6,7 @@
 #include <sqlite3.h>
 
 #include "fitness/problem.hpp"
+#include "population/run_log.hpp"
 
 namespace evo {
 namespace {
@@ -60,11 +61,6 @@ Database opened(const fs::path& file, std::chrono::milliseconds patience) {
   }
 }
 
-/// What candidates said may be no UTF-8.
-std::string text(const nlohmann::json& object) {
-  return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
 Individual individual_from(const std::string& row) {
   return nlohmann::json::parse(row).get<Individual>();
 }
@@ -83,7 +79,8 @@ template <typename Action> auto Store::guarded(const char* what, Action action) 
 }
 
 Store::Store(fs::path file, const Context& context, std::chrono::milliseconds patience)
-    : file_(std::move(file)), database_(opened(file_, patience)), subject_(text(context.subject)) {
+    : file_(std::move(file)), database_(opened(file_, patience)),
+      subject_(to_line(context.subject)) {
   guarded("open", [&] {
     prepare_file();
     context_ = context_id(context);
@@ -108,7 +105,7 @@ void Store::prepare_file() {
 }
 
 std::int64_t Store::context_id(const Context& context) {
-  const std::string terms = text(context.terms);
+  const std::string terms = to_line(context.terms);
   database_.prepare("INSERT OR IGNORE INTO contexts(subject, terms) VALUES(?, ?)")
       .bind(1, subject_)
       .bind(2, terms)
@@ -134,7 +131,7 @@ void Store::put(const Individual& individual) {
     put_->bind(1, context_)
         .bind(2, individual.genome.id)
         .bind(3, individual.pace())
-        .bind(4, text(individual))
+        .bind(4, to_line(individual))
         .run();
   });
 }

@@ -70,6 +70,9 @@ std::string summary(const Archive& archive, const Lineage& lineage,
   text += genome.keeps_order ? "" : "  Its sums are rounded in another order than the seed's.\n";
   text += "Seeds:\n" + seed_lines(archive, seeds);
   text += fmt::format("Verdicts: {}\n", verdict_line(archive.counts()));
+  if (!archive.failures().empty()) {
+    text += fmt::format("Failures by stage: {}\n", to_string(archive.failures()));
+  }
   if (archive.known() > 0) {
     text += fmt::format("Known from earlier runs, and not judged again: {}\n", archive.known());
   }
@@ -77,6 +80,11 @@ std::string summary(const Archive& archive, const Lineage& lineage,
 }
 
 std::string describe(const BackendInfo& backend) {
+  if (backend.recorded()) {
+    BackendInfo judge = backend;
+    judge.recorded_in.clear();
+    return fmt::format("verdicts recorded in {} ({})", backend.recorded_in, describe(judge));
+  }
   const char* unread =
       backend.reads_code ? "" : "; product precisions unknown: no cuobjdump beside nvcc";
   if (backend.measured()) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <stdexcept>
+#include <exception>
 #include <utility>
 
 #include "population/selection.hpp"
@@ -194,7 +194,7 @@ Proposal breed(const Nursery& nursery, const Dialect& dialect, Random random) {
       proposal = attempt(nursery, dialect, random);
     }
     return proposal;
-  } catch (const std::logic_error& error) {
+  } catch (const std::exception& error) {
     const Genome& parent = nursery.members.front().genome;
     return {.genome = parent,
             .parents = {parent.id},

@@ -65,8 +65,8 @@ struct Nursery {
 };
 
 /// A child: usually one or two rewrites at the end of a parent's trail, else a change inside it or
-/// a crossover of two. Tries again a few times when the result is known already. A mutator's bug
-/// (std::logic_error) costs the slot, not the run: the fittest member's genome with a `fault`.
+/// a crossover of two. Tries again a few times when the result is known already. A mutator's bug,
+/// whatever it throws, costs the slot, not the run: the fittest member's genome with a `fault`.
 Proposal breed(const Nursery& nursery, const Dialect& dialect, Random random);
 
 } // namespace evo

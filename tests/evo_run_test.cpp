@@ -1,5 +1,7 @@
 // The built program from seeds to export on the model backend, with a second, tiny operator.
 #include <algorithm>
+#include <chrono>
+#include <random>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -45,6 +47,33 @@ protected:
     return read_text(folder_.path() / population / "runs" / "latest" / "log.jsonl");
   }
 
+  /// Runs on the verdicts of verdicts.jsonl have the log of the run that they are from.
+  void expect_repeats_of(const std::string& judged, int kills) {
+    const auto start = std::chrono::steady_clock::now();
+    for (const char* jobs : {"1", "2", "16"}) {
+      const ProcessResult run =
+          evo({"--fitness-from", "verdicts.jsonl", "--jobs", jobs, "--population-dir", jobs});
+      ASSERT_EQ(run.exit_code, 0) << run.output;
+      EXPECT_THAT(run.output, HasSubstr("Backend: verdicts recorded in verdicts.jsonl (model of"));
+      EXPECT_EQ(log(jobs), log(judged));
+    }
+    const std::chrono::duration<double> seconds = (std::chrono::steady_clock::now() - start) / 3;
+    std::mt19937 random(5);
+    for (int i = 0; i < kills; ++i) {
+      const std::string population = "killed" + std::to_string(i);
+      const double after = 0.05 + seconds.count() * (random() % 1000) / 1000;
+      evo({"--fitness-from", "verdicts.jsonl", "--population-dir", population},
+          {"timeout", "-s", "KILL", std::to_string(after)});
+      if (!fs::exists(folder_.path() / population / "runs" / "latest" / "run.json")) {
+        continue; // nothing had begun
+      }
+      const ProcessResult run = evo({"--population-dir", population, "resume", "latest"});
+      EXPECT_EQ(run.exit_code == 2, run.output.find("is complete") != std::string::npos)
+          << run.output;
+      EXPECT_EQ(log(population), log(judged));
+    }
+  }
+
   TemporaryFolder folder_;
 };
 
@@ -88,6 +117,44 @@ TEST_F(EvoRun, BeginsWithWhatEarlierRunsFoundUnlessItIsToBeFresh) {
   run = evo({"--store", "no store"});
   EXPECT_EQ(run.exit_code, 2);
   EXPECT_THAT(run.output, HasSubstr("evo: cannot open the store no store: it is damaged, or no"));
+}
+
+TEST_F(EvoRun, RepeatsRecordedVerdictsWithAnyNumberOfJobsAndFromAnyKill) {
+  ASSERT_EQ(evo({"--population-dir", "judged"}).exit_code, 0);
+  fs::copy(folder_.path() / "judged" / "runs" / "latest" / "journal.jsonl",
+           folder_.path() / "verdicts.jsonl");
+  expect_repeats_of("judged", 3);
+}
+
+TEST_F(EvoRun, LongRepeatsRecordedVerdictsFromFiftyKills) {
+  ASSERT_EQ(evo({"--population-dir", "judged"}).exit_code, 0);
+  fs::copy(folder_.path() / "judged" / "runs" / "latest" / "journal.jsonl",
+           folder_.path() / "verdicts.jsonl");
+  expect_repeats_of("judged", 50);
+}
+
+TEST_F(EvoRun, GoesOnWithARunOnTheJudgeThatWasKilled) {
+  ASSERT_EQ(evo({"--population-dir", "whole"}).exit_code, 0);
+  evo({"--population-dir", "killed"}, {"timeout", "-s", "KILL", "6"});
+  const ProcessResult resumed = evo({"--population-dir", "killed", "resume", "latest"});
+  if (resumed.exit_code == 2) { // it was quick
+    EXPECT_THAT(resumed.output, HasSubstr("is complete, with 2 generations; ask for more of them "
+                                          "with --generations"));
+    return;
+  }
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.output;
+  EXPECT_EQ(log("killed"), log("whole"));
+  EXPECT_EQ(evo({"--population-dir", "killed", "--generations", "3", "resume", "latest"}).exit_code,
+            0);
+  EXPECT_THAT(log("killed"), testing::StartsWith(log("whole").substr(0, 200)));
+}
+
+TEST_F(EvoRun, SaysWhyItCannotGoOn) {
+  EXPECT_THAT(evo({"resume", "nonsense"}).output, HasSubstr("evo: there is no run nonsense in "));
+  write_text(folder_.path() / "verdicts.jsonl", "");
+  ProcessResult run = evo({"--fitness-from", "verdicts.jsonl"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.output, HasSubstr("verdicts.jsonl holds no verdicts; name the journal.jsonl"));
 }
 
 TEST_F(EvoRun, RefusesASeedThatComputesSomethingWrong) {

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "fitness/problem.hpp"
+#include "fitness/worker_client.hpp"
 #include "tests/support/fake_search.hpp"
 
 namespace evo {
@@ -167,9 +169,51 @@ TEST(Pipeline, RethrowsWhatWentWrongAnywhere) {
     EXPECT_THROW(pipeline.wait(), std::runtime_error);
   }
   Pipeline pipeline(world, 2, {}, ignore);
+  pipeline.submit(1, 0, {propose(1, 0), [] { return throw InputError("no disk"), Proposal{}; }});
+  EXPECT_THROW(pipeline.wait(), InputError);
+}
+
+/// Some of whose work throws.
+class Throwing : public fake::World {
+public:
+  std::variant<Built, BuildFailure> build(const Genome& genome, std::stop_token stop,
+                                          Gates gates) const override {
+    if (fake::value(genome.source, "a") == 7) {
+      throw std::bad_alloc();
+    }
+    return World::build(genome, stop, gates);
+  }
+  Judgement judge(const Genome& genome, const Built& built, const Incumbent* incumbent,
+                  std::stop_token stop) override {
+    switch (fake::value(genome.source, "a")) {
+    case 8:
+      throw std::logic_error("judged badly");
+    case 9:
+      throw NoWorker("no card");
+    default:
+      return World::judge(genome, built, incumbent, stop);
+    }
+  }
+};
+
+TEST(Pipeline, OneBadChildCostsItsSlotAndIsCountedByStageAndKind) {
+  Throwing world;
+  Pipeline pipeline(world, 2, {}, ignore);
   pipeline.submit(1, 0,
-                  {propose(1, 0), [] { return throw std::runtime_error("bug"), Proposal{}; }});
-  EXPECT_THROW(pipeline.wait(), std::runtime_error);
+                  {[] { return throw std::out_of_range("bred badly"), Proposal{}; }, propose(7, 0),
+                   propose(8, 0), propose(4, 0), propose(6, 0), propose(1, 0)});
+  const auto results = pipeline.wait();
+  EXPECT_THAT(verdicts(results), ElementsAre(Verdict::Fault, Verdict::Fault, Verdict::Fault,
+                                             Verdict::NoBuild, Verdict::WrongAnswer, Verdict::Ok));
+  EXPECT_EQ(results[0].fitness.detail, "bred badly");
+  Failures failures;
+  for (const Individual& individual : results) {
+    count(failures, individual);
+  }
+  EXPECT_EQ(to_string(failures),
+            "propose: fault 1; build: no build 1, fault 1; judge: wrong answer 1, fault 1");
+  pipeline.submit(2, 0, {propose(9, 0)});
+  EXPECT_THROW(pipeline.wait(), NoWorker) << "that is no candidate's fault";
 }
 
 TEST(Pipeline, MayBeLeftWithWorkUnderWay) {

@@ -38,6 +38,7 @@ public:
   void better(const Individual& individual) override { better_ids.push_back(individual.genome.id); }
   void settled(const Individual& individual) override { on_settled(individual); }
   void generation(const Generation& generation) override { generations.push_back(generation); }
+  void judged_again(int, const std::vector<Individual>&) override {}
 
   std::string log() const {
     std::string text;
@@ -140,7 +141,7 @@ TEST(Search, AnIncumbentIsWhatMustBeBeatenButDoesNotBreed) {
   Listener listener;
   Search search(settings(), {seed}, fake::dialect(), world, listener, {});
   const Genome incumbent = seed_genome("earlier.cu", fake::source(9, 1));
-  search.run(incumbent);
+  search.run({.incumbent = incumbent});
   EXPECT_THAT(listener.better_ids, testing::ElementsAre(seed.id, incumbent.id));
   EXPECT_EQ(search.archive().best()->genome.id, incumbent.id);
   for (const Individual& child : listener.generations.back().children) {
@@ -153,7 +154,7 @@ TEST(Search, AnIncumbentThatFailsIsOnlyRecorded) {
   Listener listener;
   Search search(settings(), {seed}, fake::dialect(), world, listener, {});
   const Genome incumbent = seed_genome("earlier.cu", fake::source(6, 1));
-  search.run(incumbent);
+  search.run({.incumbent = incumbent});
   EXPECT_EQ(search.archive().find(incumbent.id)->verdict(), Verdict::WrongAnswer);
   EXPECT_EQ(listener.generations.size(), 4U);
 }
@@ -204,7 +205,8 @@ struct RecordedRun {
   std::FILE* screen = std::tmpfile();
   Progress progress{{.generations = 3, .population = 8, .budget = {}, .terminal = false}, screen};
   BackendInfo backend;
-  Recorder recorder{Exporter(problem(), backend, 7, out), snapshot, progress, nullptr};
+  Recorder recorder{Exporter(problem(), backend, 7, out), snapshot, progress,
+                    Journal(snapshot.folder() / "journal.jsonl", {}), nullptr};
   Search search;
 };
 
@@ -346,12 +348,14 @@ TEST(Progress, IsOneLineWithEveryKindOfFailure) {
                                 .verdicts = {{Verdict::Ok, 20},
                                              {Verdict::Duplicate, 3},
                                              {Verdict::NoBuild, 8},
-                                             {Verdict::Race, 1}}},
+                                             {Verdict::Race, 1}},
+                                .failures = {{Stage::Build, {{Verdict::NoBuild, 8}}},
+                                             {Stage::Judge, {{Verdict::Race, 1}}}}},
                       .busy_share = 0.874,
                       .left = 200s};
   EXPECT_EQ(progress_line(state),
-            "generation 7/40  best 3.42x  built 28  correct 20  duplicate 3  failed 9 (no build 8, "
-            "race 1)  judge busy 87 %  3:20 left");
+            "generation 7/40  best 3.42x  built 28  correct 20  duplicate 3  failed 9 (build: no "
+            "build 8; judge: race 1)  judge busy 87 %  3:20 left");
   EXPECT_EQ(bar(0.5, 4), "[##..]");
 }
 

@@ -2,7 +2,6 @@
 
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <csignal>
@@ -21,6 +20,7 @@
 #include "population/run_log.hpp"
 #include "population/summary.hpp"
 #include "tests/support/fake_search.hpp"
+#include "tests/support/nobody.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace evo {
@@ -190,14 +190,6 @@ TEST_F(StoreTest, RefusesWhatIsNoStore) {
   EXPECT_THAT(sentence([&] { Store(file_, context()); }), HasSubstr("another version of evo"));
 }
 
-/// Rights mean nothing to root: somebody else, while it lives.
-class Nobody {
-public:
-  Nobody() { EXPECT_TRUE(geteuid() != 0 || seteuid(65534) == 0); }
-  Nobody(const Nobody&) = delete;
-  ~Nobody() { EXPECT_TRUE(getuid() != 0 || seteuid(0) == 0); }
-};
-
 TEST_F(StoreTest, RefusesAFolderThatIsReadOnly) {
   ASSERT_EQ(chmod(folder_.path().c_str(), 0555), 0);
   const Nobody nobody;
@@ -240,6 +232,7 @@ public:
     }
   }
   void generation(const Generation& generation) override { generations.push_back(generation); }
+  void judged_again(int, const std::vector<Individual>&) override {}
 
   int known = 0;
   std::string best;
@@ -254,10 +247,10 @@ const Genome seed = seed_genome("ab.cu", fake::source(1, 1));
 struct StoredRun {
   explicit StoredRun(const fs::path& file, std::uint64_t run_seed = 7)
       : store(file, context()), known_before(store.size()), observer(store),
-        evaluator(world, store),
+        evaluator(world, {.store = store}),
         search({.generations = 3, .population = 8, .seed = run_seed, .jobs = 2}, {seed},
                fake::dialect(), evaluator, observer, {}) {
-    search.run({}, founders(store));
+    search.run({.founders = founders(store)});
   }
 
   fake::World world;
@@ -345,7 +338,7 @@ protected:
     incumbent.fitness.verdict = Verdict::Ok;
     incumbent.fitness.speedup = best;
     incumbent.fitness.sizes = {{.size = 64, .median_ms = 4 / best, .reference_ms = 4}};
-    RememberingEvaluator evaluator(world_, store_);
+    RememberingEvaluator evaluator(world_, {.store = store_});
     auto built = evaluator.build(candidate.genome, {}, Gates::All);
     return evaluator.judge(candidate.genome, std::get<Built>(built), &incumbent, {});
   }
@@ -392,7 +385,8 @@ TEST_F(Remembering, TakesFailuresForKnownThatTellOfTheKernel) {
   Individual unbuilt = store(Verdict::NoBuild);
   unbuilt.built = false;
   store_.put(unbuilt);
-  const auto result = RememberingEvaluator(world_, store_).build(unbuilt.genome, {}, Gates::All);
+  const auto result =
+      RememberingEvaluator(world_, {.store = store_}).build(unbuilt.genome, {}, Gates::All);
   const auto& failure = std::get<BuildFailure>(result);
   EXPECT_TRUE(failure.known);
   EXPECT_EQ(failure.detail, "as it was");
@@ -419,7 +413,7 @@ public:
 TEST_F(Remembering, ForgetsAnIncumbentThatFailed) {
   store_.put(individual(5));
   Dethroning world;
-  RememberingEvaluator evaluator(world, store_);
+  RememberingEvaluator evaluator(world, {.store = store_});
   Incumbent incumbent;
   incumbent.id = individual(5).genome.id;
   evaluator.judge(individual(7).genome, {}, &incumbent, {});
