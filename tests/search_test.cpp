@@ -120,6 +120,40 @@ TEST(Search, TheBestNeverDies) {
   }
 }
 
+/// Throws where a is 3 or more.
+class Bad : public Mutator {
+public:
+  const About& about() const override { return about_; }
+  std::vector<Rewrite> propose(const Kernel& kernel) const override {
+    if (fake::value(kernel.source(), "a") >= 3) {
+      throw std::runtime_error("a bug of its own");
+    }
+    return {};
+  }
+
+private:
+  About about_{"bad", "throws", "a = 1", "a = 2"};
+};
+
+TEST(Search, ABadMutatorCostsSlotsAndIsCounted) {
+  static const Bad bad;
+  Dialect dialect = fake::dialect();
+  dialect.mutators.push_back(&bad);
+  fake::World world;
+  Listener listener;
+  Search search(settings(), {seed_genome("ab.cu", fake::source(2, 1))}, dialect, world, listener,
+                {});
+  search.run();
+  ASSERT_EQ(listener.generations.size(), 4U);
+  const Failures& failures = search.archive().failures();
+  ASSERT_TRUE(failures.contains(Stage::Propose));
+  EXPECT_GT(failures.at(Stage::Propose).at(Verdict::Fault), 0);
+  EXPECT_THAT(summary(search.archive(), search.lineage(), {seed}, {}),
+              HasSubstr("Failures by stage: propose: fault "));
+  EXPECT_THAT(listener.log(), HasSubstr("\"failures\":{\"build\":"));
+  EXPECT_THAT(listener.log(), HasSubstr("a bug of its own"));
+}
+
 TEST(Search, ABadSeedIsOneSentence) {
   for (const auto& [a, words] : {std::pair(4, "ab.cu does not pass (no build: a is 4)"),
                                  std::pair(6, "ab.cu does not pass (wrong answer: a is 6)")}) {
