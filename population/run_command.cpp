@@ -149,7 +149,7 @@ bool is_elsewhere(const Recorded& journal, const Context& context) {
 void say_what_is_damaged(const Interrupted& before) {
   if (before.journal.damaged_lines > 0) {
     fmt::print("Note: {} of journal.jsonl cannot be read, as after a kill in the middle of one: "
-               "what they said is found out again\n",
+               "what was said there is found out again\n",
                before.journal.damaged_lines == 1
                    ? "a line"
                    : fmt::format("{} lines", before.journal.damaged_lines));
