@@ -51,21 +51,6 @@ private:
            }) == 1;
   }
 
-  /// The producer's parameter that gets the same argument; nullptr if there is none.
-  const clang::ParmVarDecl* same_parameter(const clang::ParmVarDecl& wanted,
-                                           const clang::Expr* argument) const {
-    const clang::FunctionDecl& producer = *fusion_.producer->kernel;
-    for (unsigned i = 0; i < producer.getNumParams(); ++i) {
-      const clang::ParmVarDecl* parameter = producer.getParamDecl(i);
-      if (same_expression(kernel_, fusion_.producer->arguments[i], argument) &&
-          kernel_.ast().hasSameUnqualifiedType(parameter->getType(), wanted.getType()) &&
-          !may_change(*producer.getBody(), *parameter)) {
-        return parameter;
-      }
-    }
-    return nullptr;
-  }
-
   std::set<const clang::ValueDecl*> used_by_update() const {
     std::set<const clang::ValueDecl*> used;
     visit(kernel_, fusion_.update,
@@ -84,7 +69,7 @@ private:
         continue;
       }
       const clang::Expr* argument = fusion_.consumer->arguments[parameter->getFunctionScopeIndex()];
-      if (const clang::ParmVarDecl* same = same_parameter(*parameter, argument)) {
+      if (const auto* same = parameter_given(kernel_, *fusion_.producer, argument, *parameter)) {
         parameters_[parameter] = same->getNameAsString();
         continue;
       }

@@ -33,6 +33,7 @@ const std::vector<const Mutator*>& mutators() {
       &persist_blocks(),
       &prefetch_fragments(),
       &sum_through_output(),
+      &inline_producer(),
       // end of mutators
       // clang-format on
   };

@@ -31,6 +31,7 @@ const Mutator& persist_blocks();
 const Mutator& promote_sums();
 const Mutator& prefetch_fragments();
 const Mutator& sum_through_output();
+const Mutator& inline_producer();
 // end of mutators
 
 } // namespace evo

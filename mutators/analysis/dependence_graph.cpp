@@ -299,6 +299,20 @@ const clang::ParmVarDecl* parameter_for(const DependenceGraph& graph, const Laun
   return found;
 }
 
+const clang::ParmVarDecl* parameter_given(const Kernel& kernel, const Launch& launch,
+                                          const clang::Expr* argument,
+                                          const clang::ParmVarDecl& wanted) {
+  for (unsigned i = 0; i < launch.kernel->getNumParams(); ++i) {
+    const clang::ParmVarDecl* parameter = launch.kernel->getParamDecl(i);
+    if (same_expression(kernel, launch.arguments[i], argument) &&
+        kernel.ast().hasSameUnqualifiedType(parameter->getType(), wanted.getType()) &&
+        !may_change(*launch.kernel->getBody(), *parameter)) {
+      return parameter;
+    }
+  }
+  return nullptr;
+}
+
 const clang::VarDecl* only_written(const Uses& uses) {
   const clang::VarDecl* written = nullptr;
   for (const auto& [base, use] : uses) {

@@ -91,4 +91,10 @@ private:
 const clang::ParmVarDecl* parameter_for(const DependenceGraph& graph, const Launch& launch,
                                         const clang::VarDecl* base);
 
+/// The parameter of a launch's kernel that gets `argument`, of the same type as `wanted` and never
+/// changed; nullptr if there is none.
+const clang::ParmVarDecl* parameter_given(const Kernel& kernel, const Launch& launch,
+                                          const clang::Expr* argument,
+                                          const clang::ParmVarDecl& wanted);
+
 } // namespace evo

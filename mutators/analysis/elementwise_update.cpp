@@ -25,6 +25,9 @@ public:
 
   bool TraverseStmt(clang::Stmt* statement) override {
     const auto* expr = clang::dyn_cast_or_null<clang::Expr>(statement);
+    if (expr != nullptr && visitor_.skip && visitor_.skip(*expr)) {
+      return true;
+    }
     const auto part = expr == nullptr ? std::nullopt : part_of(*expr);
     if (!part) {
       return SyntaxVisitor::TraverseStmt(statement);
@@ -207,10 +210,10 @@ bool changes_a_parameter(const clang::FunctionDecl& function) {
   });
 }
 
-/// One store of one element, in no loop, with all statements before it.
-std::optional<ElementwiseUpdate> elementwise(const Kernel& kernel,
-                                             const clang::FunctionDecl& function,
-                                             const clang::ParmVarDecl& array) {
+/// One store, with all statements before it.
+std::optional<ElementwiseUpdate> single_store(const Kernel& kernel,
+                                              const clang::FunctionDecl& function,
+                                              const clang::ParmVarDecl& array) {
   const auto accesses = element_accesses(kernel, function, array);
   if (!accesses || accesses->stores.size() != 1 || changes_a_parameter(function)) {
     return std::nullopt;
@@ -219,8 +222,7 @@ std::optional<ElementwiseUpdate> elementwise(const Kernel& kernel,
   const bool same_element = std::ranges::all_of(update.reads, [&](const ElementRead& read) {
     return same_index(kernel, read.index, update.store.index);
   });
-  if (!same_element || !update.store.loops.empty() || update.store.index.column.size() != 1 ||
-      !touches_only_its_element(update)) {
+  if (!same_element || update.store.index.column.size() != 1 || !touches_only_its_element(update)) {
     return std::nullopt;
   }
   auto statements = statements_before(update);
@@ -231,10 +233,67 @@ std::optional<ElementwiseUpdate> elementwise(const Kernel& kernel,
   return update;
 }
 
+/// One store of one element, in no loop, with all statements before it.
+std::optional<ElementwiseUpdate> elementwise(const Kernel& kernel,
+                                             const clang::FunctionDecl& function,
+                                             const clang::ParmVarDecl& array) {
+  auto update = single_store(kernel, function, array);
+  return update && update->store.loops.empty() ? std::move(update) : std::nullopt;
+}
+
 /// Without what nothing needs; nullopt where the rest depends on the thread.
 std::optional<ElementwiseUpdate> completed(const Kernel& kernel, ElementwiseUpdate update) {
   drop_unneeded(kernel, update);
   return depends_on_thread(kernel, update) ? std::nullopt : std::optional(std::move(update));
+}
+
+/// Another matrix that the kernel reads at the element that it stores, and nowhere else.
+void take_old_element(const Kernel& kernel, ElementValue& value) {
+  const ElementwiseUpdate& code = value.code;
+  for (const clang::ParmVarDecl* parameter : code.kernel->parameters()) {
+    const bool alike = parameter != code.array && parameter->getType()->isPointerType() &&
+                       kernel.ast().hasSameUnqualifiedType(parameter->getType()->getPointeeType(),
+                                                           code.store.element->getType());
+    const auto accesses = alike ? element_accesses(kernel, *code.kernel, *parameter) : std::nullopt;
+    if (accesses && accesses->stores.empty() && !accesses->reads.empty() &&
+        std::ranges::all_of(accesses->reads, [&](const ElementRead& read) {
+          return same_index(kernel, read.index, code.store.index);
+        })) {
+      value.old = parameter;
+      value.code.reads = accesses->reads;
+      return;
+    }
+  }
+}
+
+/// Whether no statement needs what an earlier round of a loop left, or which round it is.
+bool is_alike_in_all_rounds(const Kernel& kernel, const ElementwiseUpdate& code) {
+  const clang::SourceManager& sources = kernel.ast().getSourceManager();
+  const auto carries = [&](const clang::Stmt& statement) {
+    const auto writes = accesses_of(statement).list;
+    return std::ranges::any_of(code.store.loops, [&](const CountedLoop& around) {
+      return contains(*around.loop, statement) &&
+             std::ranges::any_of(writes, [&](const MemoryAccess& access) {
+               return access.writes && access.memory.variable != nullptr &&
+                      sources.isBeforeInTranslationUnit(access.memory.variable->getLocation(),
+                                                        around.loop->getBeginLoc());
+             });
+    });
+  };
+  std::set<const clang::ValueDecl*> defined;
+  std::set<const clang::ValueDecl*> used;
+  visit(kernel, code,
+        {.use =
+             [&](const clang::DeclRefExpr& use) {
+               const auto* variable = dyn_cast<clang::VarDecl>(use.getDecl());
+               if (variable != nullptr && variable->isLocalVarDecl()) {
+                 used.insert(variable);
+               }
+             },
+         .local = [&](const clang::VarDecl& local) { defined.insert(&local); }});
+  return std::ranges::includes(defined, used) &&
+         std::ranges::none_of(code.statements,
+                              [&](const clang::Stmt* statement) { return carries(*statement); });
 }
 
 } // namespace
@@ -276,6 +335,23 @@ std::optional<ElementwiseUpdate> elementwise_store(const Kernel& kernel,
   });
   store->store.conditions = std::move(conditions);
   return completed(kernel, std::move(*store));
+}
+
+std::optional<ElementValue> element_value(const Kernel& kernel, const clang::FunctionDecl& function,
+                                          const clang::ParmVarDecl& array) {
+  auto code = single_store(kernel, function, array);
+  if (!code || !code->reads.empty() || code->store.assignment->isCompoundAssignmentOp()) {
+    return std::nullopt;
+  }
+  ElementValue value{std::move(*code)};
+  value.code.store.conditions.clear();
+  take_old_element(kernel, value);
+  auto needed = completed(kernel, std::move(value.code));
+  if (!needed || !is_alike_in_all_rounds(kernel, *needed)) {
+    return std::nullopt;
+  }
+  value.code = std::move(*needed);
+  return value;
 }
 
 } // namespace evo

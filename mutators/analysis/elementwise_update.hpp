@@ -45,10 +45,24 @@ std::optional<ElementwiseUpdate> elementwise_store(const Kernel& kernel,
                                                    const clang::FunctionDecl& function,
                                                    const clang::ParmVarDecl& array);
 
+/// What an element is made of, in a kernel that may store several per thread and never reads them.
+/// `code.statements` and the stored value depend on the coordinates alone, whatever the thread and
+/// however often it went round the loops that the store stands in; `code.store.conditions` is
+/// empty, and `code.reads` are those of the same element of `old`.
+struct ElementValue {
+  ElementwiseUpdate code;
+  const clang::ParmVarDecl* old = nullptr; // another matrix of such elements; nullptr: none is read
+};
+
+/// nullopt unless the kernel stores to `array` in one place alone, and all that it does is that.
+std::optional<ElementValue> element_value(const Kernel& kernel, const clang::FunctionDecl& function,
+                                          const clang::ParmVarDecl& array);
+
 /// What stands in for what when the update's code runs elsewhere.
 enum class Part { Row, Column, Element };
 
 struct UpdateVisitor {
+  std::function<bool(const clang::Expr&)> skip = {};       // true: nothing inside it is visited
   std::function<void(const clang::Expr&, Part)> part = {}; // nothing inside it is visited
   std::function<void(const clang::DeclRefExpr&)> use = {};
   std::function<void(const clang::VarDecl&)> local = {}; // a definition
