@@ -280,6 +280,7 @@ private:
   std::vector<Array> arrays_;
   std::vector<ArrayState> array_states_;
   std::map<std::pair<const void*, int>, int> array_ids_; // by declaration or buffer, and parent
+  std::unordered_map<const clang::Stmt*, const PtxInstruction*> instructions_;
   std::map<const clang::Stmt*, Purity> purities_;
   std::map<const clang::Stmt*, std::vector<Segment>> segments_;
   int next_segment_ = 0;

@@ -24,21 +24,30 @@ struct Numbers {
   bool defined = true;
 };
 
-/// Appends one lane's `count` numbers at `at`; fewer or more than these are none.
-void put(Numbers& line, std::size_t at, const Packed& from, std::size_t count, std::size_t lane) {
+/// Spreads the registers of a warp over rows or columns: those of four lanes over one, `count`
+/// numbers each, from number `at` on. More or fewer numbers in a register are none.
+void put(Numbers* lines, std::size_t at, const Packed& from, std::size_t count, std::size_t first) {
   for (std::size_t part = 0; part < from.parts.size(); ++part) {
-    const bool defined = from.parts[part].is_defined_in(lane);
-    line.defined = line.defined && defined == (part < count);
-    if (part < count) {
-      line.values[at + part] = static_cast<std::uint64_t>(from.parts[part].value[lane]);
+    const Ring& number = from.parts[part];
+    const auto values = number.value.values();
+    const std::size_t stride = number.value.uniform() ? 0 : 1;
+    for (std::size_t lane = 0; lane < warp_size; ++lane) {
+      Numbers& line = lines[lane / 4];
+      line.defined = line.defined && number.is_defined_in(first + lane) == (part < count);
+      if (part < count) {
+        line.values[at + lane % 4 * count + part] =
+            static_cast<std::uint64_t>(values[stride * (first + lane)]);
+      }
     }
   }
-  line.defined = line.defined && from.parts.size() >= count;
+  for (std::size_t line = 0; from.parts.size() < count && line < matrix_rows; ++line) {
+    lines[line].defined = false;
+  }
 }
 
-std::uint64_t product(const Numbers& a, const Numbers& b) {
+std::uint64_t product(const Numbers& a, const Numbers& b, std::size_t length) {
   std::uint64_t sum = 0;
-  for (std::size_t k = 0; k < a.values.size(); ++k) {
+  for (std::size_t k = 0; k < length; ++k) {
     sum += a.values[k] * b.values[k];
   }
   return sum;
@@ -47,24 +56,21 @@ std::uint64_t product(const Numbers& a, const Numbers& b) {
 /// A x B + sum in one warp. `registers` are the 4 of A, then the 2 of B.
 void multiply(const std::vector<const Packed*>& registers, std::size_t elements, std::size_t first,
               std::array<std::vector<std::int64_t>, 4>& sums, std::array<Mask, 4>& undefined) {
-  std::array<Numbers, 16> a;
-  std::array<Numbers, 8> b;
-  for (std::size_t lane = 0; lane < warp_size; ++lane) {
-    const std::size_t group = lane / 4;
-    for (std::size_t i = 0; i < 4; ++i) {
-      put(a[group + i % 2 * 8], (lane % 4 + i / 2 * 4) * elements, *registers[i], elements,
-          first + lane);
-    }
-    for (std::size_t i = 0; i < 2; ++i) {
-      put(b[group], (lane % 4 + i * 4) * elements, *registers[4 + i], elements, first + lane);
-    }
+  std::array<Numbers, 2 * matrix_rows> a;
+  std::array<Numbers, matrix_rows> b;
+  for (std::size_t i = 0; i < 4; ++i) {
+    put(&a[i % 2 * matrix_rows], i / 2 * 4 * elements, *registers[i], elements, first);
+  }
+  for (std::size_t i = 0; i < 2; ++i) {
+    put(b.data(), i * 4 * elements, *registers[4 + i], elements, first);
   }
   for (std::size_t lane = 0; lane < warp_size; ++lane) {
     for (std::size_t i = 0; i < 4; ++i) {
-      const Numbers& row = a[lane / 4 + i / 2 * 8];
+      const Numbers& row = a[lane / 4 + i / 2 * matrix_rows];
       const Numbers& column = b[lane % 4 * 2 + i % 2];
       std::int64_t& sum = sums[i][first + lane];
-      sum = static_cast<std::int64_t>(static_cast<std::uint64_t>(sum) + product(row, column));
+      sum = static_cast<std::int64_t>(static_cast<std::uint64_t>(sum) +
+                                      product(row, column, 8 * elements));
       if (!row.defined || !column.defined) {
         undefined[i].set(first + lane, true);
       }
@@ -106,7 +112,9 @@ void Interpreter::store_register(const Place& to, const Packed& value) {
 }
 
 void Interpreter::assembly(const clang::GCCAsmStmt& statement) {
-  const PtxInstruction* instruction = ptx_instruction(statement);
+  const auto [known, added] = instructions_.try_emplace(&statement, nullptr);
+  const PtxInstruction* instruction = known->second =
+      added ? ptx_instruction(statement) : known->second;
   if (instruction == nullptr) {
     unknown(statement, "inline assembly is not followed");
   }
@@ -302,9 +310,9 @@ std::vector<Value> Interpreter::multiplied_matrices(const clang::GCCAsmStmt& sta
     const Value before = load(lvalue(output), output);
     const Ring* sum = single(before);
     followed = followed && sum != nullptr;
-    for (std::size_t lane = 0; followed && lane < lanes_; ++lane) {
-      sums[i].push_back(sum->value[lane]);
-      undefined[i].set(lane, !sum->is_defined_in(lane));
+    if (followed) {
+      sums[i] = spread(sum->value, lanes_);
+      undefined[i] = sum->undefined ? *sum->undefined : Mask(lanes_, false);
     }
   }
   std::vector<Value> inputs;

@@ -37,6 +37,12 @@ private:
   std::shared_ptr<const std::vector<std::int64_t>> lanes_;
 };
 
+/// One value per lane, also where all lanes agree.
+inline std::vector<std::int64_t> spread(const Ints& a, std::size_t lanes) {
+  return a.uniform() ? std::vector<std::int64_t>(lanes, a[0])
+                     : std::vector<std::int64_t>(a.values().begin(), a.values().end());
+}
+
 /// The lanes that execute.
 class Mask {
 public:

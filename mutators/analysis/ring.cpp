@@ -47,6 +47,35 @@ std::int64_t highest(const Ints& elements, const Mask& active) {
   return result;
 }
 
+/// f(lane, cell) in every active lane, whose cell in local memory stands beside the others'.
+template <class F> void for_each_cell(const Ints& elements, const Mask& active, bool local, F f) {
+  const std::size_t lanes = active.size();
+  const auto visit = [&](auto cell) {
+    if (active.all()) {
+      for (std::size_t lane = 0; lane < lanes; ++lane) {
+        f(lane, cell(lane));
+      }
+      return;
+    }
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+      if (active[lane]) {
+        f(lane, cell(lane));
+      }
+    }
+  };
+  const auto values = elements.values();
+  const auto at = [&](std::size_t lane) { return static_cast<std::size_t>(values[lane]); };
+  if (elements.uniform()) {
+    const std::size_t row = local ? at(0) * lanes : at(0);
+    const std::size_t step = local ? 1 : 0;
+    visit([=](std::size_t lane) { return row + step * lane; });
+  } else if (local) {
+    visit([&](std::size_t lane) { return at(lane) * lanes + lane; });
+  } else {
+    visit(at);
+  }
+}
+
 } // namespace
 
 Ring Ring::nothing(std::size_t lanes) {
@@ -86,9 +115,21 @@ Ring blend(const Mask& mask, const Ring& ours, const Ring& others) {
   return result;
 }
 
+RingMemory::Cells& RingMemory::entry(Key key) {
+  const auto array = static_cast<std::size_t>(key.array);
+  const auto number = static_cast<std::size_t>(key.number);
+  if (array >= cells_.size()) {
+    cells_.resize(array + 1);
+  }
+  if (number >= cells_[array].size()) {
+    cells_[array].resize(number + 1);
+  }
+  return cells_[array][number];
+}
+
 RingMemory::Cells& RingMemory::reach(Key key, const Array& info, const Ints& elements,
                                      const Mask& active) {
-  Cells& cells = cells_[key];
+  Cells& cells = entry(key);
   if (info.elements < 0) {
     cells.touched =
         std::max(cells.touched, static_cast<std::size_t>(highest(elements, active) + 1));
@@ -105,7 +146,7 @@ RingMemory::Cells& RingMemory::reach(Key key, const Array& info, const Ints& ele
   if (needed > known) {
     const std::size_t size = info.elements < 0 ? std::max(needed, 2 * known) : needed;
     const bool is_input =
-        key.second == 0 && info.space == Array::Space::Global && inputs_.contains(info.buffer);
+        key.number == 0 && info.space == Array::Space::Global && inputs_.contains(info.buffer);
     cells.values.resize(size);
     cells.states.resize(size, is_input ? State::Defined : State::Untouched);
     for (std::size_t element = known; is_input && element < size; ++element) {
@@ -124,24 +165,18 @@ Ring RingMemory::load_number(Key key, const Array& info, const Ints& elements, c
     return cells.states[element] == State::Defined ? Ring{cells.values[element], nullptr}
                                                    : Ring::nothing(lanes);
   }
-  const auto cell = [&](std::size_t lane) {
-    const auto element = static_cast<std::size_t>(elements[lane]);
-    return local ? element * lanes + lane : element;
-  };
   std::vector<std::int64_t> values(lanes);
   std::size_t defined = 0;
-  for (std::size_t lane = 0; lane < lanes; ++lane) {
-    if (active[lane]) {
-      values[lane] = cells.values[cell(lane)];
-      defined += cells.states[cell(lane)] == State::Defined ? 1 : 0;
-    }
-  }
+  for_each_cell(elements, active, local, [&](std::size_t lane, std::size_t cell) {
+    values[lane] = cells.values[cell];
+    defined += cells.states[cell] == State::Defined ? 1 : 0;
+  });
   Ring result{Ints(std::move(values)), nullptr};
   if (defined != active.count()) {
     Mask undefined(lanes, false);
-    for (std::size_t lane = 0; lane < lanes; ++lane) {
-      undefined.set(lane, active[lane] && cells.states[cell(lane)] != State::Defined);
-    }
+    for_each_cell(elements, active, local, [&](std::size_t lane, std::size_t cell) {
+      undefined.set(lane, cells.states[cell] != State::Defined);
+    });
     result.undefined = std::make_shared<const Mask>(std::move(undefined));
   }
   return result;
@@ -150,24 +185,16 @@ Ring RingMemory::load_number(Key key, const Array& info, const Ints& elements, c
 void RingMemory::store_number(Key key, const Array& info, const Ints& elements, const Ring& value,
                               const Mask& active) {
   Cells& cells = reach(key, info, elements, active);
-  const std::size_t lanes = active.size();
   const bool local = info.space == Array::Space::Local;
-  for (std::size_t lane = 0; lane < lanes; ++lane) {
-    if (active[lane]) {
-      const auto element = static_cast<std::size_t>(elements[lane]);
-      const std::size_t cell = local ? element * lanes + lane : element;
-      cells.values[cell] = value.value[lane];
-      cells.states[cell] = value.is_defined_in(lane) ? State::Defined : State::Undefined;
-    }
-  }
+  for_each_cell(elements, active, local, [&](std::size_t lane, std::size_t cell) {
+    cells.values[cell] = value.value[lane];
+    cells.states[cell] = value.is_defined_in(lane) ? State::Defined : State::Undefined;
+  });
 }
 
 int RingMemory::numbers_in(int array) const {
-  int numbers = 1;
-  while (cells_.contains({array, numbers})) {
-    ++numbers;
-  }
-  return numbers;
+  const auto known = static_cast<std::size_t>(array);
+  return known < cells_.size() ? std::max(1, static_cast<int>(cells_[known].size())) : 1;
 }
 
 Ring RingMemory::load(int array, const Array& info, const Ints& elements, const Mask& active) {
@@ -209,8 +236,8 @@ void RingMemory::store_register(int array, const Array& info, const Ints& elemen
 }
 
 const RingMemory::Cells* RingMemory::cells(int array) const {
-  const auto found = cells_.find({array, 0});
-  return found == cells_.end() ? nullptr : &found->second;
+  const auto known = static_cast<std::size_t>(array);
+  return known < cells_.size() && !cells_[known].empty() ? &cells_[known].front() : nullptr;
 }
 
 } // namespace evo

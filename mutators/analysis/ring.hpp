@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <set>
 #include <utility>
@@ -52,7 +51,9 @@ public:
                       const std::vector<Ring>& numbers, const Mask& active);
   /// Makes all elements of an array that holds no input undefined.
   void forget(int array) {
-    cells_.erase(cells_.lower_bound({array, 0}), cells_.lower_bound({array + 1, 0}));
+    if (std::cmp_less(array, cells_.size())) {
+      cells_[static_cast<std::size_t>(array)].clear();
+    }
   }
 
   enum class State : std::uint8_t { Untouched, Undefined, Defined };
@@ -66,16 +67,21 @@ public:
   const Cells* cells(int array) const;
 
 private:
-  using Key = std::pair<int, int>; // array, and the place of a number in its element
+  /// An array, and the place of a number in its element.
+  struct Key {
+    int array;
+    int number;
+  };
 
+  Cells& entry(Key key);
   Cells& reach(Key key, const Array& info, const Ints& elements, const Mask& active);
   Ring load_number(Key key, const Array& info, const Ints& elements, const Mask& active);
   void store_number(Key key, const Array& info, const Ints& elements, const Ring& value,
                     const Mask& active);
   int numbers_in(int array) const; // in an element at most
 
-  std::set<int> inputs_; // by Buffer::id
-  std::map<Key, Cells> cells_;
+  std::set<int> inputs_;                  // by Buffer::id
+  std::vector<std::vector<Cells>> cells_; // by array and number
 };
 
 } // namespace evo
