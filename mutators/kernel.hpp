@@ -16,6 +16,8 @@ class FunctionDecl;
 
 namespace evo {
 
+struct KnownMeanings;
+
 /// Why a source is not a kernel: one sentence per compiler error, "line:column: message".
 struct ParseError {
   std::string message;
@@ -40,6 +42,8 @@ public:
   const std::string& source() const { return source_; }
   const Target& target() const { return target_; }
   clang::ASTContext& ast() const;
+  /// What same_meaning() has found out about this kernel, so that it runs once for many rewrites.
+  std::shared_ptr<KnownMeanings>& known_meanings() const { return known_meanings_; }
 
 private:
   Kernel(std::string source, Target target, std::unique_ptr<clang::ASTUnit> unit);
@@ -47,6 +51,7 @@ private:
   std::string source_;
   Target target_;
   std::unique_ptr<clang::ASTUnit> unit_;
+  mutable std::shared_ptr<KnownMeanings> known_meanings_;
 };
 
 } // namespace evo

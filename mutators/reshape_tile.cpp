@@ -381,20 +381,7 @@ private:
   bool keeps_meaning(const std::vector<Edit>& edits) {
     const auto after = edited(kernel_, edits);
     const auto dims = after ? telling_dims(*after) : std::vector<std::vector<std::int64_t>>{};
-    if (dims.empty()) {
-      return false;
-    }
-    auto known = meanings_.find(dims.front());
-    if (known == meanings_.end()) {
-      known = meanings_.emplace(dims.front(), meaning(kernel_, dims.front())).first;
-    }
-    const auto* expected = std::get_if<Meaning>(&known->second);
-    if (expected == nullptr || expected->outputs.empty()) {
-      return false;
-    }
-    const auto found = meaning(*after, dims.front(), expected->touched);
-    const auto* same = std::get_if<Meaning>(&found);
-    return same != nullptr && *same == *expected;
+    return !dims.empty() && same_meaning(kernel_, *after, {dims.front()});
   }
 
   /// What is launched at a size, in the parent and with a change.
@@ -602,7 +589,6 @@ private:
   std::map<std::tuple<std::size_t, std::int64_t, bool, bool, bool>,
            std::variant<Footprint, Failure>>
       before_;
-  std::map<std::vector<std::int64_t>, std::variant<Meaning, Failure>> meanings_; // before, by dims
 };
 
 class ReshapeTile : public Mutator {

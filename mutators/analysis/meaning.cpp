@@ -14,6 +14,12 @@
 #include "mutators/analysis/launches.hpp"
 
 namespace evo {
+
+/// By the dims, of buffers without ends.
+struct KnownMeanings {
+  std::map<std::vector<std::int64_t>, std::variant<Meaning, Failure>> by_dims;
+};
+
 namespace {
 
 constexpr std::int64_t step_limit = 50'000'000; // of one block
@@ -208,11 +214,27 @@ std::vector<std::vector<std::int64_t>> telling_dims_of_a_block(const Kernel& ker
   return {dims->at((whole / 2 + 1) | 1), dims->at(whole)};
 }
 
+namespace {
+
+const std::variant<Meaning, Failure>& known_meaning(const Kernel& kernel,
+                                                    const std::vector<std::int64_t>& dims) {
+  auto& known = kernel.known_meanings();
+  if (known == nullptr) {
+    known = std::make_shared<KnownMeanings>();
+  }
+  auto found = known->by_dims.find(dims);
+  if (found == known->by_dims.end()) {
+    found = known->by_dims.emplace(dims, meaning(kernel, dims)).first;
+  }
+  return found->second;
+}
+
+} // namespace
+
 bool same_meaning(const Kernel& before, const Kernel& after,
                   const std::vector<std::vector<std::int64_t>>& dims) {
   return !dims.empty() && std::ranges::all_of(dims, [&](const std::vector<std::int64_t>& values) {
-    const auto a = meaning(before, values);
-    const auto* first = std::get_if<Meaning>(&a);
+    const auto* first = std::get_if<Meaning>(&known_meaning(before, values));
     if (first == nullptr || first->outputs.empty()) {
       return false;
     }
