@@ -183,6 +183,28 @@ __device__ __forceinline__ float high_bf16(unsigned packed) {
   return value;
 }
 
+// The power of two that takes numbers up to a magnitude to at most 2^14, well within fp16.
+__device__ __forceinline__ float scale_fp16(float largest) {
+  float scale = 0.0f;
+#if __CUDA_ARCH__ >= 800
+  asm("{ .reg .f32 magnitude, ratio; .reg .b32 bits; "
+      "max.f32 magnitude, %1, 0f0D800000; div.rn.f32 ratio, 0f46800000, magnitude; "
+      "mov.b32 bits, ratio; and.b32 bits, bits, 0xFF800000; mov.b32 %0, bits; }"
+      : "=f"(scale)
+      : "f"(largest));
+#endif
+  return scale;
+}
+
+// What takes numbers back that were scaled.
+__device__ __forceinline__ float unit_fp16(float scale) {
+  float unit = 0.0f;
+#if __CUDA_ARCH__ >= 800
+  asm("div.rn.f32 %0, 0f3F800000, %1;" : "=f"(unit) : "f"(scale));
+#endif
+  return unit;
+}
+
 // Four numbers as digits to the base of 256, from the highest of three on, each four side by side.
 __device__ __forceinline__ void slice_int8(unsigned (&slices)[3], const float (&values)[4]) {
   slices[0] = 0;
@@ -205,26 +227,24 @@ __device__ __forceinline__ void slice_int8(unsigned (&slices)[3], const float (&
 #endif
 }
 
-// What numbers up to a magnitude are multiplied by, to be sliced: it becomes 127 * 256 * 256.
+// The power of two that takes numbers up to a magnitude to at most 127 * 256 * 256, to be sliced.
 __device__ __forceinline__ float scale_int8(float largest) {
   float scale = 0.0f;
 #if __CUDA_ARCH__ >= 800
-  asm("{ .reg .f32 magnitude; max.f32 magnitude, %1, 0f0D800000; "
-      "div.rn.f32 %0, 0f4AFE0000, magnitude; }"
+  asm("{ .reg .f32 magnitude, ratio; .reg .b32 bits; "
+      "max.f32 magnitude, %1, 0f0D800000; div.rn.f32 ratio, 0f4AFE0000, magnitude; "
+      "mov.b32 bits, ratio; and.b32 bits, bits, 0xFF800000; mov.b32 %0, bits; }"
       : "=f"(scale)
       : "f"(largest));
 #endif
   return scale;
 }
 
-// What the highest digits of numbers up to a magnitude count.
-__device__ __forceinline__ float unit_int8(float largest) {
+// What the highest digits count of numbers that were scaled.
+__device__ __forceinline__ float unit_int8(float scale) {
   float unit = 0.0f;
 #if __CUDA_ARCH__ >= 800
-  asm("{ .reg .f32 magnitude; max.f32 magnitude, %1, 0f0D800000; "
-      "div.rn.f32 %0, magnitude, 0f42FE0000; }"
-      : "=f"(unit)
-      : "f"(largest));
+  asm("div.rn.f32 %0, 0f47800000, %1;" : "=f"(unit) : "f"(scale));
 #endif
   return unit;
 }

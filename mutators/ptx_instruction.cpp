@@ -23,7 +23,7 @@ constexpr PtxInstruction unpack(std::string_view name, std::string_view text, in
   return {name, Kind::Unpack, text, "=f,r", 0, false, 0, element};
 }
 
-constexpr std::array<PtxInstruction, 22> instructions{{
+constexpr std::array<PtxInstruction, 24> instructions{{
     load("ldmatrix_x1", "ldmatrix.sync.aligned.m8n8.x1.shared.b16{%0},[%1];", "=r,r", 1, false),
     load("ldmatrix_x1_trans", "ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16{%0},[%1];", "=r,r", 1,
          true),
@@ -58,6 +58,11 @@ constexpr std::array<PtxInstruction, 22> instructions{{
     unpack("high_fp16", "{.reg.b16low,high;mov.b32{low,high},%1;cvt.f32.f16%0,high;}", 1),
     unpack("low_bf16", "shl.b32%0,%1,16;", 0),
     unpack("high_bf16", "and.b32%0,%1,0xffff0000;", 1),
+    {"scale_fp16", Kind::Scale,
+     "{.reg.f32magnitude,ratio;.reg.b32bits;max.f32magnitude,%1,0f0D800000;div.rn.f32ratio,0f468"
+     "00000,magnitude;mov.b32bits,ratio;and.b32bits,bits,0xFF800000;mov.b32%0,bits;}",
+     "=f,f"},
+    {"unit_fp16", Kind::Scale, "div.rn.f32%0,0f3F800000,%1;", "=f,f"},
     {"slice_int8", Kind::Slice,
      "{.reg.b32a,b,c,d,ab,cd;cvt.rni.s32.f32a,%3;cvt.rni.s32.f32b,%4;cvt.rni.s32.f32c,%5;cvt.rni"
      ".s32.f32d,%6;add.s32a,a,0x808080;add.s32b,b,0x808080;add.s32c,c,0x808080;add.s32d,d,0x8080"
@@ -66,11 +71,10 @@ constexpr std::array<PtxInstruction, 22> instructions{{
      "b32ab,a,b,0x0062;prmt.b32cd,c,d,0x0062;prmt.b32%0,ab,cd,0x5410;}",
      "=r=r=r,ffff", 0, false, 4},
     {"scale_int8", Kind::Scale,
-     "{.reg.f32magnitude;max.f32magnitude,%1,0f0D800000;div.rn.f32%0,0f4AFE0000,magnitude;}",
+     "{.reg.f32magnitude,ratio;.reg.b32bits;max.f32magnitude,%1,0f0D800000;div.rn.f32ratio,0f4AF"
+     "E0000,magnitude;mov.b32bits,ratio;and.b32bits,bits,0xFF800000;mov.b32%0,bits;}",
      "=f,f"},
-    {"unit_int8", Kind::Scale,
-     "{.reg.f32magnitude;max.f32magnitude,%1,0f0D800000;div.rn.f32%0,magnitude,0f42FE0000;}",
-     "=f,f"},
+    {"unit_int8", Kind::Scale, "div.rn.f32%0,0f47800000,%1;", "=f,f"},
     {"next_order_int8", Kind::NextOrder,
      "{.reg.b32ab,cd;prmt.b32ab,%0,%1,0x0040;prmt.b32cd,%2,%3,0x0040;prmt.b32%4,ab,cd,0x5410;shr"
      ".s32%0,%0,8;shr.s32%1,%1,8;shr.s32%2,%2,8;shr.s32%3,%3,8;}",

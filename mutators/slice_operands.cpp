@@ -44,11 +44,10 @@
 
 #include "mutators/analysis/expressions.hpp"
 #include "mutators/analysis/product_core.hpp"
-#include "mutators/analysis/syntax_visitor.hpp"
 #include "mutators/edited.hpp"
 #include "mutators/mutator.hpp"
-#include "mutators/operand_words.hpp"
 #include "mutators/registry.hpp"
+#include "mutators/scaled_words.hpp"
 #include "mutators/slice_texts.hpp"
 
 namespace evo {
@@ -58,63 +57,15 @@ using clang::dyn_cast;
 
 constexpr std::int64_t depth = 32; // k of one mma.sync
 
-/// The array that the registers of a product are stored back to: sum[i][j] = tile[0].
-class SumFinder : public SyntaxVisitor {
-public:
-  explicit SumFinder(const clang::Stmt& code) { TraverseStmt(const_cast<clang::Stmt*>(&code)); }
-
-  bool VisitBinaryOperator(clang::BinaryOperator* assignment) override {
-    const auto* from =
-        dyn_cast<clang::ArraySubscriptExpr>(assignment->getRHS()->IgnoreParenImpCasts());
-    const auto* to = dyn_cast<clang::ArraySubscriptExpr>(assignment->getLHS());
-    const auto* row =
-        to == nullptr ? nullptr
-                      : dyn_cast<clang::ArraySubscriptExpr>(to->getBase()->IgnoreParenImpCasts());
-    if (assignment->isAssignmentOp() && from != nullptr && row != nullptr) {
-      sum = variable_of(row->getBase());
-    }
-    return true;
-  }
-  const clang::VarDecl* sum = nullptr;
-};
-
-/// The loop over tiles around the product, which begins at 0 and ends with the matrices; nullptr
-/// for any other, or where tiles are several or filled by way of registers.
-const DeviceLoop* loop_over_tiles(const Kernel& kernel, const WarpOperands& operands,
-                                  const std::vector<DeviceLoop>& loops) {
-  const DeviceLoop* around = nullptr;
-  for (const DeviceLoop& loop : loops) {
-    if (loop.function == operands.function &&
-        contains(*loop.counted.loop->getBody(), *operands.products.front().k.counted.loop)) {
-      around = &loop;
-    }
-  }
-  if (around == nullptr || operands.products.size() != 1 ||
-      constant_value(kernel, *around->counted.start) != 0 ||
-      variable_of(around->counted.limit) != operands.depth ||
-      constant_value(kernel, *operands.left.tile_k) != around->counted.step_value ||
-      around->counted.step_value % depth != 0) {
-    return nullptr;
-  }
-  const auto is_plain = [&](const WarpOperand& operand) {
-    return operand.copies.size() == 1 && operand.copies.front().way == TileCopy::Way::Direct &&
-           operand.stages == nullptr && operand.copies.front().k.size() == 1 &&
-           variable_of(operand.copies.front().k.front()) == around->counted.counter;
-  };
-  return is_plain(operands.left) && is_plain(operands.right) ? around : nullptr;
-}
-
 /// Words that hold slices of int8.
-class Slicing : public OperandWords {
+class Slicing : public ScaledWords {
 public:
   Slicing(const Kernel& kernel, const DependenceGraph& graph, const WarpOperands& operands,
           const ThreadBlock& block, const Launch& launch, const DeviceLoop& tiles,
           std::int64_t slices)
-      : OperandWords(kernel, graph, operands, block, launch), tiles_(tiles), count_(slices) {}
+      : ScaledWords(kernel, graph, operands, block, launch, &tiles), count_(slices) {}
 
 private:
-  const WarpMultiply& product() const { return operands_.products.front(); }
-
   Texts form() override {
     const std::string function = operands_.function->getNameAsString();
     Texts texts{{"depth", number(depth)},
@@ -125,8 +76,6 @@ private:
                 {"left_list", list(true)},
                 {"right_list", list(false)},
                 {"slice", helpers_.use("slice_int8")},
-                {"scale_of", helpers_.use("scale_int8")},
-                {"unit", helpers_.use("unit_int8")},
                 {"load_matrices", helpers_.use("ldmatrix_x4")},
                 {"multiply", helpers_.use("mma_int8")},
                 {"next_order", helpers_.use("next_order_int8")},
@@ -137,10 +86,8 @@ private:
     for (const char* name : {"k_depth", "sums", "left_over", "tile"}) {
       texts[name] = names_.fresh(name);
     }
-    for (const char* name :
-         {"magnitudes", "largest", "units", "scale", "scaled", "first", "k_end"}) {
-      texts[name] = names_.fresh(std::string("split_") + name);
-    }
+    texts["scaled"] = names_.fresh("split_scaled");
+    texts.merge(scaling("scale_int8", "unit_int8"));
     return texts;
   }
 
@@ -169,40 +116,24 @@ private:
 
   void write_products() override {
     constants_ += filled_in(slice_texts::constants_text, texts_);
-    const WarpRead& left = product().left;
-    const WarpRead& right = product().right;
-    const clang::VarDecl& sum = present(SumFinder(*product().k.counted.loop).sum);
-    Texts texts = texts_;
-    add_side(texts, "left_", operands_.left, left);
-    add_side(texts, "right_", operands_.right, right);
-    texts["sum"] = sum.getNameAsString();
-    texts["i"] = left.accumulators.counted.counter->getNameAsString();
-    texts["j"] = right.accumulators.counted.counter->getNameAsString();
-    texts["rows"] = text(*left.accumulators.counted.limit, Binding::Product);
-    texts["columns"] = text(*right.accumulators.counted.limit, Binding::Product);
+    Texts texts = places();
+    texts["left_parts"] = registers(product().left);
+    texts["right_parts"] = registers(product().right);
     texts["k"] = product().k.counted.counter->getNameAsString();
     texts["k_type"] = product().k.counted.counter->getType().getUnqualifiedType().getAsString();
     texts["k_limit"] = text(*product().k.counted.limit, Binding::Sum);
     texts["limit"] = operands_.depth->getNameAsString();
     texts["is_end_of_order"] = ends_of_orders();
     write_loop(texts);
-    add_parameters();
   }
 
-  void add_side(Texts& texts, const std::string& side, const WarpOperand& operand,
-                const WarpRead& read) const {
-    const Texts& known = operand_texts_.at(&operand);
-    texts[side + "tile"] = known.at("tile");
-    texts[side + "group"] = known.at("group");
-    texts[side + "units"] = units(operand);
-    texts[side + "across"] = sum(operand.copies.front().across);
-    texts[side + "place"] = operand.place->getNameAsString();
-    const auto* part = dyn_cast<clang::ArraySubscriptExpr>(read.part_registers);
-    const clang::Expr* base = part->getBase();
-    while (const auto* outer = dyn_cast<clang::ArraySubscriptExpr>(base->IgnoreParenImpCasts())) {
-      base = outer->getBase();
+  /// What the array is called that a lane's registers of a tile are in.
+  static std::string registers(const WarpRead& read) {
+    const clang::Expr* array = read.part_registers;
+    while (const auto* part = dyn_cast<clang::ArraySubscriptExpr>(array->IgnoreParenImpCasts())) {
+      array = part->getBase();
     }
-    texts[side + "parts"] = present(variable_of(base)).getNameAsString();
+    return present(variable_of(array)).getNameAsString();
   }
 
   /// Where the sums of an order are complete but for the last one.
@@ -211,8 +142,9 @@ private:
     std::int64_t products = 0;
     for (std::int64_t order = count_ - 1; order > 0; --order) {
       products += order + 1;
-      result += (result.empty() ? "" : " || ") + tiles_.counted.counter->getNameAsString() + " + " +
-                texts_.at("tile_k") + " == " + number(products) + " * " + texts_.at("k_depth");
+      result += (result.empty() ? "" : " || ") + tiles_->counted.counter->getNameAsString() +
+                " + " + texts_.at("tile_k") + " == " + number(products) + " * " +
+                texts_.at("k_depth");
     }
     return result;
   }
@@ -220,73 +152,20 @@ private:
   void write_loop(const Texts& texts) {
     const auto begin = begin_of(kernel_, statement());
     insert(begin ? *begin : throw CannotWrite{}, filled_in(slice_texts::sums_text, texts));
-    replace(span(tiles_.counted.limit->getSourceRange()),
+    replace(span(tiles_->counted.limit->getSourceRange()),
             texts.at("products") + " * " + texts.at("k_depth"));
     replace_code(checked(span_of(kernel_, *product().k.counted.loop)),
                  filled_in(slice_texts::product_text, texts) +
                      filled_in(slice_texts::next_order_text, texts));
-    insert(checked(span_of(kernel_, *tiles_.counted.loop)).end,
-           filled_in(slice_texts::result_text, texts));
+    write_results(slice_texts::result_text, texts);
   }
 
-  void add_parameters() {
-    const auto parameters = operands_.function->parameters();
-    insert(span(parameters.back()->getSourceRange()).end,
-           ", const float *" + units(operands_.left) + ", const float *" + units(operands_.right));
-    insert(span(launch_.arguments.back()->getSourceRange()).end,
-           ", " + units(operands_.left) + ", " + units(operands_.right));
-  }
-
-  /// What the highest digits of each row count.
-  std::string units(const WarpOperand& operand) const {
-    return operand.tile->getNameAsString() + "_units";
-  }
-
-  // ---- the passes -------------------------------------------------------------------------------
-
-  static std::int64_t rows_of_block(const WarpOperand& operand) {
-    return operand.k_along_rows ? 8 : 16;
-  }
-
-  std::string pass(const WarpOperand& operand, Texts texts) const override {
-    texts["coordinates"] = filled_in(
-        operand.k_along_rows ? slice_texts::along_rows : slice_texts::along_columns, texts);
-    texts["block_rows"] = number(rows_of_block(operand));
-    return filled_in(slice_texts::pass_text, texts);
-  }
-  std::string grid(const WarpOperand& operand) const override {
-    const std::string rows = number(rows_of_block(operand));
-    return "($round_up($across, $tile_across) + " + number(rows_of_block(operand) - 1) + ") / " +
-           rows;
-  }
-  std::string threads(const WarpOperand& operand) const override {
-    return number(32 * rows_of_block(operand));
-  }
-
+  std::string_view stores() const override { return slice_texts::stores_text; }
   std::string bytes() const override {
     return "sizeof(unsigned) * $slices * $round_up($across, $tile_across) * "
            "$round_up($limit, $tile_k) / 4";
   }
-  std::string further_bytes(const Texts& left, const Texts& right) const override {
-    return " + sizeof(float) * (" + rounded(operands_.left, left) + " + " +
-           rounded(operands_.right, right) + ")";
-  }
-  std::string further_regions(const Texts& left, const Texts& right) const override {
-    return "float *" + units(operands_.left) + " = reinterpret_cast<float *>(" +
-           words(operands_.right) + " + " + bytes_in(right, operands_.right) +
-           " / sizeof(unsigned));\nfloat *" + units(operands_.right) + " = " +
-           units(operands_.left) + " + " + rounded(operands_.left, left) + ";\n";
-  }
-  std::string further_arguments(const WarpOperand& operand) const override {
-    return ", " + units(operand);
-  }
-  std::string rounded(const WarpOperand& operand, Texts sizes) const {
-    const Texts& known = operand_texts_.at(&operand);
-    sizes.insert(known.begin(), known.end());
-    return filled_in("$round_up($across, $tile_across)", sizes);
-  }
 
-  const DeviceLoop& tiles_;
   std::int64_t count_;
 };
 
@@ -313,7 +192,7 @@ public:
       const Launch* launch = operands && graph ? only_launch(*graph, *block.function) : nullptr;
       const std::vector<DeviceLoop> loops = device_loops(kernel);
       const DeviceLoop* tiles =
-          launch == nullptr ? nullptr : loop_over_tiles(kernel, *operands, loops);
+          launch == nullptr ? nullptr : loop_over_tiles(kernel, *operands, loops, depth);
       bool proved = false;
       for (std::int64_t slices = 3; slices >= 2 && tiles != nullptr; --slices) {
         auto edits = written(Slicing(kernel, *graph, *operands, block, *launch, *tiles, slices));

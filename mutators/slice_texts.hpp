@@ -1,6 +1,5 @@
-// The CUDA that slice_operands prints: the passes that cut a matrix into slices of int8 before the
-// launch, the only kernels whose bodies it brings along, and what takes the place of the product in
-// the kernel itself. Each $name is filled in (filled_in.hpp).
+// The CUDA that slice_operands prints: what a pass (scale_texts.hpp) makes of numbers, and what
+// takes the place of the product in the kernel. Each $name is filled in (filled_in.hpp).
 #pragma once
 
 #include <string_view>
@@ -78,48 +77,12 @@ for (int $i = 0; $i < $rows; $i += 2) {
   }
 })";
 
-// The threads of a block go twice through a few rows: to find their magnitudes, then to slice. A
-// thread slices what becomes one row of 16 bytes of each slice.
-inline constexpr std::string_view pass_text = R"(
-// Cuts a matrix into slices, which $kernel loads by ldmatrix: one behind the other, each in panels
-// of $depth along k, eight rows together, the two halves of a panel behind each other.
-__global__ void $split(const float *$matrix, unsigned *$words, float *$units, $parameters) {
-  __shared__ float $magnitudes[32][$block_rows];
-  $coordinates
-  const int $rows = $round_up($across, $tile_across);
-  const int $k_end = $round_up($limit, $tile_k);
-  float $largest = 0.0f;
-  for (int $k = $first * $chunk; $k < $k_end; $k += 32 * $chunk) {
-    float $values[$chunk];
-#pragma unroll
-    for (int $i = 0; $i < $chunk; ++$i) {
-      $values[$i] = $row < $across && $k + $i < $limit ? $element : 0.0f;
-    }
-#pragma unroll
-    for (int $i = 0; $i < $chunk; ++$i) {
-      $largest = fmaxf($largest, fabsf($values[$i]));
-    }
-  }
-  $magnitudes[$first][$row % $block_rows] = $largest;
-  __syncthreads();
-  for (int $i = 0; $i < 32; ++$i) {
-    $largest = fmaxf($largest, $magnitudes[$i][$row % $block_rows]);
-  }
-  if ($first == 0 && $row < $rows) {
-    $units[$row] = $unit($largest);
-  }
-  const float $scale = $scale_of($largest);
-  for (int $k = $first * $chunk; $k < $k_end && $row < $rows; $k += 32 * $chunk) {
-    float $values[$chunk];
-#pragma unroll
-    for (int $i = 0; $i < $chunk; ++$i) {
-      $values[$i] = $row < $across && $k + $i < $limit ? $element : 0.0f;
-    }
-    unsigned $packed[4][3];
+// A thread slices what becomes one row of 16 bytes of each slice.
+inline constexpr std::string_view stores_text = R"(unsigned $packed[4][3];
 #pragma unroll
     for (int $i = 0; $i < 4; ++$i) {
-      const float $scaled[4] = {$values[$i * 4] * $scale, $values[$i * 4 + 1] * $scale,
-                                $values[$i * 4 + 2] * $scale, $values[$i * 4 + 3] * $scale};
+      const float $scaled[4] = {$values[$i * 4], $values[$i * 4 + 1], $values[$i * 4 + 2],
+                                $values[$i * 4 + 3]};
       $slice($packed[$i], $scaled);
     }
 #pragma unroll
@@ -128,17 +91,6 @@ __global__ void $split(const float *$matrix, unsigned *$words, float *$units, $p
           &$words[(($part * $k_end + $k) / $depth * ($rows / 8) + $row / 8) * 64 +
                   ($k / $chunk % 2 * 8 + $row % 8) * 4]) =
           make_uint4($packed[0][$part], $packed[1][$part], $packed[2][$part], $packed[3][$part]);
-    }
-  }
-}
-)";
-
-// A warp has eight rows and four chunks of them, or sixteen neighbours in memory.
-inline constexpr std::string_view along_rows =
-    R"(const int $row = blockIdx.x * 8 + threadIdx.x / 4 % 8;
-const int $first = threadIdx.x / 32 * 4 + threadIdx.x % 4;)";
-inline constexpr std::string_view along_columns =
-    R"(const int $row = blockIdx.x * 16 + threadIdx.x % 16;
-const int $first = threadIdx.x / 16;)";
+    })";
 
 } // namespace evo::slice_texts

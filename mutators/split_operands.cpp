@@ -48,37 +48,45 @@
 #include "mutators/analysis/product_core.hpp"
 #include "mutators/edited.hpp"
 #include "mutators/mutator.hpp"
-#include "mutators/operand_words.hpp"
 #include "mutators/registry.hpp"
+#include "mutators/scale_texts.hpp"
+#include "mutators/scaled_words.hpp"
 #include "mutators/split_texts.hpp"
 
 namespace evo {
 namespace {
 
 /// Words that hold the parts of floats, in the type that the kernel multiplies in already.
-class Splitting : public OperandWords {
+class Splitting : public ScaledWords {
 public:
-  using OperandWords::OperandWords;
+  using ScaledWords::ScaledWords;
 
 private:
   Texts form() override {
     const TensorType& type = *operands_.type;
     const std::string parts = operands_.parts->getNameAsString();
-    return {{"depth", number(type.depth)},
-            {"chunk", number(type.depth / 2)},
-            {"numbers", number(type.numbers)},
-            {"parts", parts},
-            {"panel_words", parts + " * 8"},
-            {"row_words", "(" + parts + " * 8)"},
-            {"round", helpers_.use(type.round)},
-            {"take_low", type.numbers == 1 ? std::string(type.low) : helpers_.use(type.low)},
-            {"take_high", type.numbers == 1 ? "" : helpers_.use(type.high)}};
+    Texts texts{{"depth", number(type.depth)},
+                {"chunk", number(type.depth / 2)},
+                {"numbers", number(type.numbers)},
+                {"parts", parts},
+                {"panel_words", parts + " * 8"},
+                {"row_words", "(" + parts + " * 8)"},
+                {"round", helpers_.use(type.round)},
+                {"take_low", type.numbers == 1 ? std::string(type.low) : helpers_.use(type.low)},
+                {"take_high", type.numbers == 1 ? "" : helpers_.use(type.high)}};
+    if (tiles_ != nullptr) {
+      texts.merge(scaling("scale_fp16", "unit_fp16"));
+    }
+    return texts;
   }
 
   void write_products() override {
     for (const WarpMultiply& product : operands_.products) {
       write_read(product, product.left, operands_.left);
       write_read(product, product.right, operands_.right);
+    }
+    if (tiles_ != nullptr) {
+      write_results(scale_texts::result_text, places());
     }
   }
 
@@ -112,18 +120,27 @@ private:
            without_pragmas(inner) == read.slots.counted.loop;
   }
 
+  std::string_view stores() const override { return split_texts::stores_text; }
+
   std::string pass(const WarpOperand& operand, Texts texts) const override {
-    texts["coordinates"] = filled_in(
-        operand.k_along_rows ? split_texts::along_rows : split_texts::along_columns, texts);
     texts["pack"] = filled_in(
         operands_.type->numbers == 1 ? split_texts::pack_one : split_texts::pack_pair, texts);
+    if (tiles_ != nullptr) {
+      return ScaledWords::pass(operand, std::move(texts));
+    }
+    texts["coordinates"] = filled_in(
+        operand.k_along_rows ? split_texts::along_rows : split_texts::along_columns, texts);
+    texts["stores"] = filled_in(stores(), texts);
     return filled_in(split_texts::split_text, texts);
   }
   std::string grid(const WarpOperand& operand) const override {
-    return std::string(operand.k_along_rows ? split_texts::grid_along_rows
-                                            : split_texts::grid_along_columns);
+    return tiles_ != nullptr      ? ScaledWords::grid(operand)
+           : operand.k_along_rows ? std::string(split_texts::grid_along_rows)
+                                  : std::string(split_texts::grid_along_columns);
   }
-  std::string threads(const WarpOperand&) const override { return "256"; }
+  std::string threads(const WarpOperand& operand) const override {
+    return tiles_ != nullptr ? ScaledWords::threads(operand) : "256";
+  }
   std::string bytes() const override {
     return "sizeof(unsigned) * $parts * $round_up($across, $tile_across) * "
            "$round_up($limit, $tile_k) / $numbers";
@@ -150,11 +167,19 @@ public:
     for (const ThreadBlock& block : thread_blocks(kernel)) {
       const auto operands = warp_operands(kernel, block);
       const Launch* launch = operands && graph ? only_launch(*graph, *block.function) : nullptr;
-      auto edits =
-          launch == nullptr ? std::nullopt : written(kernel, *graph, *operands, block, *launch);
-      if (edits && computes_the_same(kernel, *edits)) {
-        result.push_back(
-            {operands->products.front().k.name + " split beforehand", std::move(*edits)});
+      if (launch == nullptr) {
+        continue;
+      }
+      const std::string label = operands->products.front().k.name + " split beforehand";
+      const std::vector<DeviceLoop> loops = device_loops(kernel);
+      const DeviceLoop* tiles = operands->type->name == "fp16"
+                                    ? loop_over_tiles(kernel, *operands, loops, 1)
+                                    : nullptr; // the other types have a float's exponents
+      add(kernel, label, written(Splitting(kernel, *graph, *operands, block, *launch, nullptr)),
+          result);
+      if (tiles != nullptr) {
+        add(kernel, label + ", scaled",
+            written(Splitting(kernel, *graph, *operands, block, *launch, tiles)), result);
       }
     }
     return result;
@@ -177,12 +202,16 @@ public:
   }
 
 private:
-  static std::optional<std::vector<Edit>> written(const Kernel& kernel,
-                                                  const DependenceGraph& graph,
-                                                  const WarpOperands& operands,
-                                                  const ThreadBlock& block, const Launch& launch) {
+  static void add(const Kernel& kernel, const std::string& label,
+                  std::optional<std::vector<Edit>> edits, std::vector<Rewrite>& result) {
+    if (edits && computes_the_same(kernel, *edits)) {
+      result.push_back({label, std::move(*edits)});
+    }
+  }
+
+  static std::optional<std::vector<Edit>> written(Splitting splitting) {
     try {
-      return Splitting(kernel, graph, operands, block, launch).edits();
+      return splitting.edits();
     } catch (const CannotWrite&) {
       return std::nullopt;
     }

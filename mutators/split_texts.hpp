@@ -62,6 +62,19 @@ inline constexpr std::string_view right_pairs_text =
   }
 })";
 
+inline constexpr std::string_view stores_text = R"(#pragma unroll
+    for (int $part = 0; $part < $parts; ++$part) {
+      unsigned $packed[4];
+#pragma unroll
+      for (int $i = 0; $i < 4; ++$i) {
+        $pack
+      }
+      *reinterpret_cast<uint4 *>(
+          &$words[(($k / $depth * ($rows / 8) + $row / 8) * $parts + $part) * 64 +
+                  ($k / $chunk % 2 * 8 + $row % 8) * 4]) =
+          make_uint4($packed[0], $packed[1], $packed[2], $packed[3]);
+    })";
+
 // A thread splits what becomes one row of 16 bytes, of each part. Neighbouring threads read
 // neighbours in memory.
 inline constexpr std::string_view split_text = R"(
@@ -76,18 +89,7 @@ __global__ void $split(const float *$matrix, unsigned *$words, $parameters) {
     for (int $i = 0; $i < $chunk; ++$i) {
       $values[$i] = $row < $across && $k + $i < $limit ? $element : 0.0f;
     }
-#pragma unroll
-    for (int $part = 0; $part < $parts; ++$part) {
-      unsigned $packed[4];
-#pragma unroll
-      for (int $i = 0; $i < 4; ++$i) {
-        $pack
-      }
-      *reinterpret_cast<uint4 *>(
-          &$words[(($k / $depth * ($rows / 8) + $row / 8) * $parts + $part) * 64 +
-                  ($k / $chunk % 2 * 8 + $row % 8) * 4]) =
-          make_uint4($packed[0], $packed[1], $packed[2], $packed[3]);
-    }
+$stores
   }
 }
 )";

@@ -49,7 +49,7 @@ TEST(NoStaticKernels, TheCheckItselfSeesOne) {
 /// The pass that splits an operand before the launch, into parts of a short type or into slices of
 /// int8, is the one kernel that a rewrite brings along: it makes what tensor cores read of a
 /// matrix, and takes all names, sizes and types from the parent.
-const std::set<std::filesystem::path> splitting_passes{"slice_texts.hpp", "split_texts.hpp"};
+const std::set<std::filesystem::path> splitting_passes{"scale_texts.hpp", "split_texts.hpp"};
 
 TEST(NoStaticKernels, TheSplittingPassIsTheOneException) {
   for (const auto& file : splitting_passes) {

@@ -107,13 +107,15 @@ std::vector<float> computed(const std::string& source, const std::vector<float>&
   return y.values;
 }
 
-/// A number as digits that count 1, 2^-8 and 2^-16 of a unit, which is the magnitude over 127.
+/// A number as digits that count 1, 2^-8 and 2^-16 of a unit, the power of two with which a
+/// magnitude is at most 127 units.
 std::array<double, 3> digits_of(float value, float magnitude) {
-  auto integer = static_cast<int>(std::nearbyint(value * (127.0f * 65536.0f / magnitude)));
+  const int exponent = std::ilogb(127.0f * 65536.0f / magnitude);
+  auto integer = static_cast<int>(std::nearbyint(std::ldexp(value, exponent)));
   std::array<double, 3> digits{};
   for (std::size_t digit = 3; digit-- > 0;) {
     const int low = digit == 0 ? integer : static_cast<std::int8_t>(integer);
-    digits[digit] = low * std::ldexp(double{magnitude} / 127, -8 * static_cast<int>(digit));
+    digits[digit] = std::ldexp(low, 16 - 8 * static_cast<int>(digit) - exponent);
     integer = (integer - low) / 256;
   }
   return digits;
@@ -195,6 +197,25 @@ TEST(SliceOperandsValues, AreRightForRowsOfAnyMagnitude) {
         norm += std::abs(product);
       }
       EXPECT_LE(std::abs(values[row * size + column] - sum), 1e-6 * norm);
+    }
+  }
+}
+
+TEST(SliceOperandsValues, AreExactForSmallIntegers) {
+  std::vector<float> w = random_values(1);
+  std::vector<float> x = random_values(2);
+  for (int i = 0; i < size * size; ++i) {
+    w[i] = std::round(w[i] * 4);
+    x[i] = std::round(x[i] * 4);
+  }
+  const std::vector<float> values = computed(followed(golden(), sliced), w, x);
+  for (int row = 0; row < size; ++row) {
+    for (int column = 0; column < size; ++column) {
+      float sum = 0;
+      for (int k = 0; k < size; ++k) {
+        sum += w[row * size + k] * x[k * size + column];
+      }
+      EXPECT_EQ(values[row * size + column], sum);
     }
   }
 }

@@ -468,11 +468,21 @@ inline void slice_int8(unsigned& high, unsigned& middle, unsigned& low, float a,
     }
   }
 }
-inline void scale_int8(float& scale, float largest, int) {
-  scale = 127.0f * 65536.0f / fmaxf(largest, 0x1p-100f);
+/// A power of two, at most `most` over the magnitude.
+inline float power_of_two(float most, float largest) {
+  return __uint_as_float(__float_as_uint(most / fmaxf(largest, 0x1p-100f)) & 0xff800000u);
 }
-inline void unit_int8(float& unit, float largest, int) {
-  unit = fmaxf(largest, 0x1p-100f) / 127.0f;
+inline void scale_int8(float& scale, float largest, int) {
+  scale = power_of_two(127.0f * 65536.0f, largest);
+}
+inline void unit_int8(float& unit, float scale, int) {
+  unit = 65536.0f / scale;
+}
+inline void scale_fp16(float& scale, float largest, int) {
+  scale = power_of_two(0x1p14f, largest);
+}
+inline void unit_fp16(float& unit, float scale, int) {
+  unit = 1.0f / scale;
 }
 inline void next_order_int8(int& a, int& b, int& c, int& d, unsigned& left_over, int) {
   left_over = 0;

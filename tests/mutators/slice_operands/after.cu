@@ -46,26 +46,24 @@ __device__ __forceinline__ void slice_int8(unsigned (&slices)[3], const float (&
 #endif
 }
 
-// What numbers up to a magnitude are multiplied by, to be sliced: it becomes 127 * 256 * 256.
+// The power of two that takes numbers up to a magnitude to at most 127 * 256 * 256, to be sliced.
 __device__ __forceinline__ float scale_int8(float largest) {
   float scale = 0.0f;
 #if __CUDA_ARCH__ >= 800
-  asm("{ .reg .f32 magnitude; max.f32 magnitude, %1, 0f0D800000; "
-      "div.rn.f32 %0, 0f4AFE0000, magnitude; }"
+  asm("{ .reg .f32 magnitude, ratio; .reg .b32 bits; "
+      "max.f32 magnitude, %1, 0f0D800000; div.rn.f32 ratio, 0f4AFE0000, magnitude; "
+      "mov.b32 bits, ratio; and.b32 bits, bits, 0xFF800000; mov.b32 %0, bits; }"
       : "=f"(scale)
       : "f"(largest));
 #endif
   return scale;
 }
 
-// What the highest digits of numbers up to a magnitude count.
-__device__ __forceinline__ float unit_int8(float largest) {
+// What the highest digits count of numbers that were scaled.
+__device__ __forceinline__ float unit_int8(float scale) {
   float unit = 0.0f;
 #if __CUDA_ARCH__ >= 800
-  asm("{ .reg .f32 magnitude; max.f32 magnitude, %1, 0f0D800000; "
-      "div.rn.f32 %0, magnitude, 0f42FE0000; }"
-      : "=f"(unit)
-      : "f"(largest));
+  asm("div.rn.f32 %0, 0f47800000, %1;" : "=f"(unit) : "f"(scale));
 #endif
   return unit;
 }
@@ -119,8 +117,8 @@ constexpr unsigned multiply_left_slices = 0x001012;
 constexpr unsigned multiply_right_slices = 0x010210;
 static_assert(block_k % 32 == 0);
 
-// Cuts a matrix into slices, which multiply loads by ldmatrix: one behind the other, each in panels
-// of 32 along k, eight rows together, the two halves of a panel behind each other.
+// Splits a matrix for multiply, each row scaled by a power of two that its magnitude asks for. What
+// takes the row back is left in split_units.
 __global__ void split_w(const float *W, unsigned *split_words, float *split_units, int d) {
   __shared__ float split_magnitudes[32][8];
   const int split_row = blockIdx.x * 8 + threadIdx.x / 4 % 8;
@@ -145,10 +143,10 @@ __global__ void split_w(const float *W, unsigned *split_words, float *split_unit
   for (int split_i = 0; split_i < 32; ++split_i) {
     split_largest = fmaxf(split_largest, split_magnitudes[split_i][split_row % 8]);
   }
-  if (split_first == 0 && split_row < split_rows) {
-    split_units[split_row] = unit_int8(split_largest);
-  }
   const float split_scale = scale_int8(split_largest);
+  if (split_first == 0 && split_row < split_rows) {
+    split_units[split_row] = unit_int8(split_scale);
+  }
   for (int split_k = split_first * 16; split_k < split_k_end && split_row < split_rows;
        split_k += 32 * 16) {
     float split_values[16];
@@ -157,12 +155,15 @@ __global__ void split_w(const float *W, unsigned *split_words, float *split_unit
       split_values[split_i] =
           split_row < d && split_k + split_i < d ? W[split_row * d + split_k + split_i] : 0.0f;
     }
+#pragma unroll
+    for (int split_i = 0; split_i < 16; ++split_i) {
+      split_values[split_i] *= split_scale;
+    }
     unsigned split_packed[4][3];
 #pragma unroll
     for (int split_i = 0; split_i < 4; ++split_i) {
-      const float split_scaled[4] = {
-          split_values[split_i * 4] * split_scale, split_values[split_i * 4 + 1] * split_scale,
-          split_values[split_i * 4 + 2] * split_scale, split_values[split_i * 4 + 3] * split_scale};
+      const float split_scaled[4] = {split_values[split_i * 4], split_values[split_i * 4 + 1],
+                                     split_values[split_i * 4 + 2], split_values[split_i * 4 + 3]};
       slice_int8(split_packed[split_i], split_scaled);
     }
 #pragma unroll
@@ -177,8 +178,8 @@ __global__ void split_w(const float *W, unsigned *split_words, float *split_unit
   }
 }
 
-// Cuts a matrix into slices, which multiply loads by ldmatrix: one behind the other, each in panels
-// of 32 along k, eight rows together, the two halves of a panel behind each other.
+// Splits a matrix for multiply, each row scaled by a power of two that its magnitude asks for. What
+// takes the row back is left in split_units.
 __global__ void split_x(const float *X, unsigned *split_words, float *split_units, int d) {
   __shared__ float split_magnitudes[32][16];
   const int split_row = blockIdx.x * 16 + threadIdx.x % 16;
@@ -203,10 +204,10 @@ __global__ void split_x(const float *X, unsigned *split_words, float *split_unit
   for (int split_i = 0; split_i < 32; ++split_i) {
     split_largest = fmaxf(split_largest, split_magnitudes[split_i][split_row % 16]);
   }
-  if (split_first == 0 && split_row < split_rows) {
-    split_units[split_row] = unit_int8(split_largest);
-  }
   const float split_scale = scale_int8(split_largest);
+  if (split_first == 0 && split_row < split_rows) {
+    split_units[split_row] = unit_int8(split_scale);
+  }
   for (int split_k = split_first * 16; split_k < split_k_end && split_row < split_rows;
        split_k += 32 * 16) {
     float split_values[16];
@@ -215,12 +216,15 @@ __global__ void split_x(const float *X, unsigned *split_words, float *split_unit
       split_values[split_i] =
           split_row < d && split_k + split_i < d ? X[(split_k + split_i) * d + split_row] : 0.0f;
     }
+#pragma unroll
+    for (int split_i = 0; split_i < 16; ++split_i) {
+      split_values[split_i] *= split_scale;
+    }
     unsigned split_packed[4][3];
 #pragma unroll
     for (int split_i = 0; split_i < 4; ++split_i) {
-      const float split_scaled[4] = {
-          split_values[split_i * 4] * split_scale, split_values[split_i * 4 + 1] * split_scale,
-          split_values[split_i * 4 + 2] * split_scale, split_values[split_i * 4 + 3] * split_scale};
+      const float split_scaled[4] = {split_values[split_i * 4], split_values[split_i * 4 + 1],
+                                     split_values[split_i * 4 + 2], split_values[split_i * 4 + 3]};
       slice_int8(split_packed[split_i], split_scaled);
     }
 #pragma unroll
