@@ -21,9 +21,9 @@ public:
 
   bool VisitBinaryOperator(clang::BinaryOperator* assignment) override {
     const auto* to = dyn_cast<clang::ArraySubscriptExpr>(assignment->getLHS());
-    const auto* row = to == nullptr ? nullptr
-                                    : dyn_cast<clang::ArraySubscriptExpr>(
-                                          to->getBase()->IgnoreParenImpCasts());
+    const auto* row =
+        to == nullptr ? nullptr
+                      : dyn_cast<clang::ArraySubscriptExpr>(to->getBase()->IgnoreParenImpCasts());
     if (assignment->isAssignmentOp() && row != nullptr &&
         clang::isa<clang::ArraySubscriptExpr>(assignment->getRHS()->IgnoreParenImpCasts())) {
       sum = variable_of(row->getBase());
@@ -117,8 +117,8 @@ std::string ScaledWords::rounded(const WarpOperand& operand, Texts sizes) const 
 // ---- the passes ---------------------------------------------------------------------------------
 
 std::string ScaledWords::pass(const WarpOperand& operand, Texts texts) const {
-  texts["coordinates"] = filled_in(
-      operand.k_along_rows ? scale_texts::along_rows : scale_texts::along_columns, texts);
+  texts["coordinates"] =
+      filled_in(operand.k_along_rows ? scale_texts::along_rows : scale_texts::along_columns, texts);
   texts["block_rows"] = number(rows_of_block(operand));
   texts["stores"] = filled_in(stores(), texts);
   return filled_in(scale_texts::pass_text, texts);
@@ -147,8 +147,8 @@ std::string ScaledWords::further_regions(const Texts& left, const Texts& right) 
   }
   return "float *" + units(operands_.left) + " = reinterpret_cast<float *>(" +
          words(operands_.right) + " + " + bytes_in(right, operands_.right) +
-         " / sizeof(unsigned));\nfloat *" + units(operands_.right) + " = " +
-         units(operands_.left) + " + " + rounded(operands_.left, left) + ";\n";
+         " / sizeof(unsigned));\nfloat *" + units(operands_.right) + " = " + units(operands_.left) +
+         " + " + rounded(operands_.left, left) + ";\n";
 }
 
 std::string ScaledWords::further_arguments(const WarpOperand& operand) const {

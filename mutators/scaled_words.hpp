@@ -25,8 +25,8 @@ protected:
   Texts scaling(const std::string& scale, const std::string& unit);
   /// What a pass does with 16 bytes of $values in each slice or part, scaled.
   virtual std::string_view stores() const = 0;
-  /// What the kernel's code is made of: $i, $j, $rows, $columns, $sum, and of both sides $left_units,
-  /// $left_across, $left_place and so on.
+  /// What the kernel's code is made of: $i, $j, $rows, $columns, $sum, and of both sides
+  /// $left_units, $left_across, $left_place and so on.
   Texts places() const;
   /// Behind the loop over tiles, where sums are taken back by `code`.
   void write_results(std::string_view code, const Texts& texts);

@@ -1,8 +1,12 @@
 // What split_operands accepts and refuses, what it leaves to other rewrites, and what it computes
 // on the CPU: bit for bit what the kernel did that split its operands in registers.
+#include <algorithm>
+#include <cmath>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "fitness/cpu/executor.hpp"
 #include "mutators/analysis/launches.hpp"
 #include "mutators/registry.hpp"
 #include "tests/support/cpu.hpp"
@@ -99,6 +103,56 @@ TEST(SplitOperands, LoadsFragmentsInPairsWhereTheirNumberIsEven) {
   EXPECT_THAT(followed(narrow, then(pairs, split)), HasSubstr("ldmatrix_x2"));
   EXPECT_THAT(test::labels(tensorise(), followed(narrow, split)),
               Not(Contains("multiply/k bf16x6")));
+}
+
+TEST(SplitOperands, ScalesFp16Alone) {
+  const auto offered = [](const char* strategy) {
+    return test::labels(split_operands(), followed(golden(), {{&tensorise(), strategy}}));
+  };
+  EXPECT_THAT(offered("multiply/k fp16x3"),
+              ElementsAre("multiply/k split beforehand", "multiply/k split beforehand, scaled"));
+  EXPECT_THAT(offered("multiply/k bf16x6"), ElementsAre("multiply/k split beforehand"));
+}
+
+/// The largest error over the sum of magnitudes, for matrices of `magnitude`.
+double relative_error(const Trail& trail, float magnitude) {
+  constexpr int size = 67;
+  std::vector<float> values(std::size_t{size} * size);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = magnitude * (static_cast<float>(i * 7919 % 2003) / 1001.0f - 1.0f);
+  }
+  cpu::Executor executor(test::cpu_library(followed(golden(), trail)), "product");
+  cpu::Tensor y{"Y", std::vector<float>(values.size())};
+  const cpu::Run run = executor.run({{"W", values}, {"X", values}}, y, {size}, {});
+  EXPECT_EQ(run.verdict, Verdict::Ok) << run.detail;
+  double largest = 0;
+  for (int row = 0; row < size; ++row) {
+    for (int column = 0; column < size; ++column) {
+      double sum = 0;
+      double norm = 0;
+      for (int k = 0; k < size; ++k) {
+        const double product = double{values[row * size + k]} * values[k * size + column];
+        sum += product;
+        norm += std::abs(product);
+      }
+      const double error = std::abs(y.values[row * size + column] - sum) / norm;
+      largest = std::isfinite(error) ? std::max(largest, error) : HUGE_VAL;
+    }
+  }
+  return largest;
+}
+
+// fp16 knows no number below 2^-24 or above 65504.
+TEST(SplitOperands, ScalesNumbersOfAnyMagnitude) {
+  const std::pair<const Mutator*, std::string> fp16{&tensorise(), "multiply/k fp16x3"};
+  const Trail plain{fp16, {&split_operands(), "multiply/k split beforehand"}};
+  const Trail scaled{fp16, {&split_operands(), "multiply/k split beforehand, scaled"}};
+  EXPECT_LT(relative_error(plain, 1.0f), 2e-6);
+  EXPECT_GT(relative_error(plain, 1e-6f), 1e-3);
+  EXPECT_EQ(relative_error(plain, 1e6f), HUGE_VAL);
+  for (const float magnitude : {1.0f, 1e-6f, 1e6f}) {
+    EXPECT_LT(relative_error(scaled, magnitude), 2e-6) << magnitude;
+  }
 }
 
 // As where a count of parts leaves a copy without a whole number of steps.
