@@ -22,7 +22,7 @@ using clang::dyn_cast;
 
 constexpr std::int64_t longest_fragment = 64;
 
-std::string joined(const std::vector<std::string>& parts) {
+std::string listed(const std::vector<std::string>& parts) {
   std::string result;
   for (const std::string& part : parts) {
     result += (result.empty() ? "" : ", ") + part;
@@ -266,7 +266,7 @@ std::string ElementFunction::definition() const {
   add(Part::Element, *code_.store.element, own_.old);
   std::string result = "// An element of " + code_.array->getNameAsString() +
                        ", computed where it is needed.\n__device__ __forceinline__ " +
-                       type_of(*code_.store.element) + " " + name_ + "(" + joined(parameters) +
+                       type_of(*code_.store.element) + " " + name_ + "(" + listed(parameters) +
                        ") {\n";
   for (const Piece& piece : pieces_) {
     result += piece.varies ? text(piece, {own_}) : "";
@@ -292,7 +292,7 @@ std::string ElementFunction::call(const ElementPlace& place, const ParameterName
       arguments.push_back(argument);
     }
   }
-  return name_ + "(" + joined(arguments) + ")";
+  return name_ + "(" + listed(arguments) + ")";
 }
 
 std::string ElementFunction::hoisted(const ElementPlace& place, const ParameterNames& names,

@@ -381,9 +381,10 @@ private:
         return of_all_lengths(kernel, loop,
                               [&](std::int64_t length) { return pieces.edits(length); });
       }
+      return {};
     } catch (const CannotWrite&) {
+      return {};
     }
-    return {};
   }
 
   /// min() takes two of one type.
