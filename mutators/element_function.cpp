@@ -5,6 +5,7 @@
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/Expr.h>
 #include <clang/AST/Stmt.h>
+#include <llvm/ADT/StringExtras.h>
 
 #include "mutators/analysis/accesses.hpp"
 #include "mutators/analysis/counted_loop.hpp"
@@ -21,14 +22,6 @@ namespace {
 using clang::dyn_cast;
 
 constexpr std::int64_t longest_fragment = 64;
-
-std::string listed(const std::vector<std::string>& parts) {
-  std::string result;
-  for (const std::string& part : parts) {
-    result += (result.empty() ? "" : ", ") + part;
-  }
-  return result;
-}
 
 /// The elements that every run of an expression reads.
 class Reads : public SyntaxVisitor {
@@ -266,8 +259,8 @@ std::string ElementFunction::definition() const {
   add(Part::Element, *code_.store.element, own_.old);
   std::string result = "// An element of " + code_.array->getNameAsString() +
                        ", computed where it is needed.\n__device__ __forceinline__ " +
-                       type_of(*code_.store.element) + " " + name_ + "(" + listed(parameters) +
-                       ") {\n";
+                       type_of(*code_.store.element) + " " + name_ + "(" +
+                       llvm::join(parameters, ", ") + ") {\n";
   for (const Piece& piece : pieces_) {
     result += piece.varies ? text(piece, {own_}) : "";
   }
@@ -292,7 +285,7 @@ std::string ElementFunction::call(const ElementPlace& place, const ParameterName
       arguments.push_back(argument);
     }
   }
-  return name_ + "(" + listed(arguments) + ")";
+  return name_ + "(" + llvm::join(arguments, ", ") + ")";
 }
 
 std::string ElementFunction::hoisted(const ElementPlace& place, const ParameterNames& names,

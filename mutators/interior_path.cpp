@@ -8,6 +8,7 @@
 #include <clang/AST/Decl.h>
 #include <clang/AST/Expr.h>
 #include <clang/AST/Stmt.h>
+#include <llvm/ADT/StringExtras.h>
 
 #include "mutators/analysis/expressions.hpp"
 #include "mutators/analysis/references.hpp"
@@ -27,14 +28,6 @@ void split(const clang::Expr& expr, std::vector<const clang::Expr*>& parts) {
   } else {
     parts.push_back(&expr);
   }
-}
-
-std::string joined(const std::vector<std::string>& parts) {
-  std::string result;
-  for (const std::string& part : parts) {
-    result += (result.empty() ? "" : " && ") + part;
-  }
-  return result;
 }
 
 /// A definition of one const bool.
@@ -220,7 +213,7 @@ bool InteriorPath::add_part(const clang::Expr& part, Guard& guard) {
 void InteriorPath::rewrite(const clang::Expr& condition, const Guard& guard) {
   const auto span = span_of(kernel_, condition.getSourceRange());
   if (guard.changed && span) {
-    edits_.push_back({span->begin, span->length(), joined(guard.parts)});
+    edits_.push_back({span->begin, span->length(), llvm::join(guard.parts, " && ")});
   }
 }
 

@@ -10,7 +10,9 @@
 #include <clang/AST/TypeLoc.h>
 
 #include "mutators/analysis/expressions.hpp"
+#include "mutators/analysis/product_core.hpp"
 #include "mutators/analysis/references.hpp"
+#include "mutators/registry.hpp"
 #include "mutators/split_texts.hpp"
 #include "mutators/tile_alignment.hpp"
 #include "mutators/workspace_size.hpp"
@@ -19,7 +21,16 @@ namespace evo {
 
 using clang::dyn_cast;
 
-std::vector<Edit> OperandWords::edits() {
+std::optional<std::vector<Edit>> OperandWords::edits() {
+  try {
+    write();
+    return std::move(edits_);
+  } catch (const CannotWrite&) {
+    return std::nullopt;
+  }
+}
+
+void OperandWords::write() {
   texts_ = {{"threads", block_.written},
             {"lane", operands_.lane->getNameAsString()},
             {"tile_k", text(*operands_.left.tile_k, Binding::Product)},
@@ -50,7 +61,6 @@ std::vector<Edit> OperandWords::edits() {
   std::ranges::copy(removal_.edits(), std::back_inserter(edits_));
   sort_edits(edits_);
   edits_.erase(std::ranges::unique(edits_).begin(), edits_.end()); // alignments
-  return std::move(edits_);
 }
 
 std::string OperandWords::sum(const std::vector<const clang::Expr*>& summands) const {
@@ -326,6 +336,29 @@ std::string OperandWords::pass_launch(const WarpOperand& operand) const {
       launch_.stream == nullptr ? "" : ", 0, " + text_of(kernel_, *launch_.stream);
   return texts.at("split") + "<<<" + filled_in(grid(operand), texts) + ", " + threads(operand) +
          stream + ">>>(" + arguments + ");\n";
+}
+
+std::vector<Gene> largest_product_on_tensor_cores(const Kernel& kernel, std::int64_t depth) {
+  std::vector<Gene> result;
+  std::int64_t most = 0;
+  for (const ThreadBlock& block : thread_blocks(kernel)) {
+    for (const ProductCore& core : product_cores(kernel, *block.function)) {
+      const std::int64_t products = block.threads * products_per_step(kernel, core);
+      if (products <= most) {
+        continue;
+      }
+      most = products;
+      result.clear();
+      const clang::VarDecl* limit = variable_of(core.k.counted.limit);
+      if (limit != nullptr && *trip_count(kernel, core.k.counted) % depth != 0) {
+        result.push_back({std::string(reshape_tile().about().name),
+                          block.function->getNameAsString() + "/" + limit->getNameAsString() + " " +
+                              std::to_string(depth)});
+      }
+      result.push_back({std::string(tensorise().about().name), core.k.name + " bf16x3"});
+    }
+  }
+  return result;
 }
 
 const Launch* only_launch(const DependenceGraph& graph, const clang::FunctionDecl& function) {

@@ -15,6 +15,7 @@
 #include "mutators/inline_update.hpp"
 #include "mutators/kernel.hpp"
 #include "mutators/leaf_helpers.hpp"
+#include "mutators/mutator.hpp"
 #include "mutators/names.hpp"
 #include "mutators/removal.hpp"
 #include "mutators/render.hpp"
@@ -25,8 +26,8 @@
 namespace evo {
 
 /// One kernel's rewrite: tiles, copies, workspace and launches. What words hold, and how they are
-/// multiplied, is for derived classes to say. All of it throws CannotWrite where something cannot
-/// be written.
+/// multiplied, is for derived classes to say; they throw CannotWrite where something cannot be
+/// written.
 class OperandWords {
 public:
   OperandWords(const Kernel& kernel, const DependenceGraph& graph, const WarpOperands& operands,
@@ -35,7 +36,8 @@ public:
         helpers_(kernel), names_(kernel), removal_(kernel) {}
   virtual ~OperandWords() = default;
 
-  std::vector<Edit> edits();
+  /// nullopt where something cannot be written.
+  std::optional<std::vector<Edit>> edits();
 
 protected:
   /// What words look like: $depth of a panel along k, $chunk of it in 16 bytes, $panel_words that a
@@ -101,6 +103,7 @@ protected:
   std::string constants_; // at namespace scope, before the passes
 
 private:
+  void write();
   void remove_helpers();
   void write_operand(const WarpOperand& operand);
   void write_copy(const WarpOperand& operand, const TileCopy& copy, Texts texts);
@@ -121,6 +124,10 @@ private:
   Removal removal_;
   std::vector<Edit> edits_;
 };
+
+/// What has the product with the largest tile computed on tensor cores, in tiles of a multiple of
+/// `depth` along k, by two parts of bf16, which nothing overflows.
+std::vector<Gene> largest_product_on_tensor_cores(const Kernel& kernel, std::int64_t depth);
 
 /// The only launch of a kernel; nullptr where there are several.
 const Launch* only_launch(const DependenceGraph& graph, const clang::FunctionDecl& function);

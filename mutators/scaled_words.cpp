@@ -40,15 +40,9 @@ std::int64_t rows_of_block(const WarpOperand& operand) {
 } // namespace
 
 const DeviceLoop* loop_over_tiles(const Kernel& kernel, const WarpOperands& operands,
-                                  const std::vector<DeviceLoop>& loops, std::int64_t depth) {
-  const DeviceLoop* around = nullptr;
-  for (const DeviceLoop& loop : loops) {
-    if (loop.function == operands.function &&
-        contains(*loop.counted.loop->getBody(), *operands.products.front().k.counted.loop)) {
-      around = &loop;
-    }
-  }
-  if (around == nullptr || operands.products.size() != 1 ||
+                                  std::int64_t depth) {
+  const auto& around = operands.products.front().tiles;
+  if (!around || operands.products.size() != 1 ||
       constant_value(kernel, *around->counted.start) != 0 ||
       variable_of(around->counted.limit) != operands.depth ||
       constant_value(kernel, *operands.left.tile_k) != around->counted.step_value ||
@@ -60,7 +54,7 @@ const DeviceLoop* loop_over_tiles(const Kernel& kernel, const WarpOperands& oper
            operand.stages == nullptr && operand.copies.front().k.size() == 1 &&
            variable_of(operand.copies.front().k.front()) == around->counted.counter;
   };
-  return is_plain(operands.left) && is_plain(operands.right) ? around : nullptr;
+  return is_plain(operands.left) && is_plain(operands.right) ? &*around : nullptr;
 }
 
 Texts ScaledWords::scaling(const std::string& scale, const std::string& unit) {

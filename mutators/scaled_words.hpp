@@ -10,7 +10,7 @@ namespace evo {
 /// multiples of `depth` along k; nullptr for any other, or where tiles are several or filled by way
 /// of registers.
 const DeviceLoop* loop_over_tiles(const Kernel& kernel, const WarpOperands& operands,
-                                  const std::vector<DeviceLoop>& loops, std::int64_t depth);
+                                  std::int64_t depth);
 
 class ScaledWords : public OperandWords {
 public:

@@ -43,7 +43,6 @@
 #include <clang/AST/ExprCXX.h>
 
 #include "mutators/analysis/expressions.hpp"
-#include "mutators/analysis/product_core.hpp"
 #include "mutators/edited.hpp"
 #include "mutators/mutator.hpp"
 #include "mutators/registry.hpp"
@@ -52,8 +51,6 @@
 
 namespace evo {
 namespace {
-
-using clang::dyn_cast;
 
 constexpr std::int64_t depth = 32; // k of one mma.sync
 
@@ -117,23 +114,14 @@ private:
   void write_products() override {
     constants_ += filled_in(slice_texts::constants_text, texts_);
     Texts texts = places();
-    texts["left_parts"] = registers(product().left);
-    texts["right_parts"] = registers(product().right);
+    texts["left_parts"] = product().left.registers->getNameAsString();
+    texts["right_parts"] = product().right.registers->getNameAsString();
     texts["k"] = product().k.counted.counter->getNameAsString();
     texts["k_type"] = product().k.counted.counter->getType().getUnqualifiedType().getAsString();
     texts["k_limit"] = text(*product().k.counted.limit, Binding::Sum);
     texts["limit"] = operands_.depth->getNameAsString();
     texts["is_end_of_order"] = ends_of_orders();
     write_loop(texts);
-  }
-
-  /// What the array is called that a lane's registers of a tile are in.
-  static std::string registers(const WarpRead& read) {
-    const clang::Expr* array = read.part_registers;
-    while (const auto* part = dyn_cast<clang::ArraySubscriptExpr>(array->IgnoreParenImpCasts())) {
-      array = part->getBase();
-    }
-    return present(variable_of(array)).getNameAsString();
   }
 
   /// Where the sums of an order are complete but for the last one.
@@ -190,12 +178,11 @@ public:
     for (const ThreadBlock& block : thread_blocks(kernel)) {
       const auto operands = warp_operands(kernel, block);
       const Launch* launch = operands && graph ? only_launch(*graph, *block.function) : nullptr;
-      const std::vector<DeviceLoop> loops = device_loops(kernel);
       const DeviceLoop* tiles =
-          launch == nullptr ? nullptr : loop_over_tiles(kernel, *operands, loops, depth);
+          launch == nullptr ? nullptr : loop_over_tiles(kernel, *operands, depth);
       bool proved = false;
       for (std::int64_t slices = 3; slices >= 2 && tiles != nullptr; --slices) {
-        auto edits = written(Slicing(kernel, *graph, *operands, block, *launch, *tiles, slices));
+        auto edits = Slicing(kernel, *graph, *operands, block, *launch, *tiles, slices).edits();
         proved = proved || (edits && computes_the_same(kernel, *edits));
         if (edits && proved) {
           result.push_back({operands->products.front().k.name + " int8x" +
@@ -207,42 +194,8 @@ public:
     return result;
   }
 
-  /// For the product with the largest tile, in tiles deep enough.
   std::vector<Gene> preparation(const Kernel& kernel) const override {
-    std::vector<Gene> result;
-    std::int64_t most = 0;
-    for (const ThreadBlock& block : thread_blocks(kernel)) {
-      for (const ProductCore& core : product_cores(kernel, *block.function)) {
-        const std::int64_t products = block.threads * products_per_step(kernel, core);
-        if (products > most) {
-          most = products;
-          result = genes_before(kernel, block, core);
-        }
-      }
-    }
-    return result;
-  }
-
-private:
-  static std::vector<Gene> genes_before(const Kernel& kernel, const ThreadBlock& block,
-                                        const ProductCore& core) {
-    std::vector<Gene> result;
-    const clang::VarDecl* limit = variable_of(core.k.counted.limit);
-    if (limit != nullptr && *trip_count(kernel, core.k.counted) % depth != 0) {
-      result.push_back({std::string(reshape_tile().about().name),
-                        block.function->getNameAsString() + "/" + limit->getNameAsString() + " " +
-                            std::to_string(depth)});
-    }
-    result.push_back({std::string(tensorise().about().name), core.k.name + " bf16x3"});
-    return result;
-  }
-
-  static std::optional<std::vector<Edit>> written(Slicing slicing) {
-    try {
-      return slicing.edits();
-    } catch (const CannotWrite&) {
-      return std::nullopt;
-    }
+    return largest_product_on_tensor_cores(kernel, depth);
   }
 };
 

@@ -45,7 +45,6 @@
 #include <clang/AST/Expr.h>
 
 #include "mutators/analysis/loop_nest.hpp"
-#include "mutators/analysis/product_core.hpp"
 #include "mutators/edited.hpp"
 #include "mutators/mutator.hpp"
 #include "mutators/registry.hpp"
@@ -171,34 +170,21 @@ public:
         continue;
       }
       const std::string label = operands->products.front().k.name + " split beforehand";
-      const std::vector<DeviceLoop> loops = device_loops(kernel);
       const DeviceLoop* tiles = operands->type->name == "fp16"
-                                    ? loop_over_tiles(kernel, *operands, loops, 1)
+                                    ? loop_over_tiles(kernel, *operands, 1)
                                     : nullptr; // the other types have a float's exponents
-      add(kernel, label, written(Splitting(kernel, *graph, *operands, block, *launch, nullptr)),
+      add(kernel, label, Splitting(kernel, *graph, *operands, block, *launch, nullptr).edits(),
           result);
       if (tiles != nullptr) {
         add(kernel, label + ", scaled",
-            written(Splitting(kernel, *graph, *operands, block, *launch, tiles)), result);
+            Splitting(kernel, *graph, *operands, block, *launch, tiles).edits(), result);
       }
     }
     return result;
   }
 
-  /// For the product with the largest tile; two parts of bf16, which nothing overflows.
   std::vector<Gene> preparation(const Kernel& kernel) const override {
-    std::vector<Gene> result;
-    std::int64_t most = 0;
-    for (const ThreadBlock& block : thread_blocks(kernel)) {
-      for (const ProductCore& core : product_cores(kernel, *block.function)) {
-        const std::int64_t products = block.threads * products_per_step(kernel, core);
-        if (products > most) {
-          most = products;
-          result = {{std::string(tensorise().about().name), core.k.name + " bf16x3"}};
-        }
-      }
-    }
-    return result;
+    return largest_product_on_tensor_cores(kernel, 1);
   }
 
 private:
@@ -206,14 +192,6 @@ private:
                   std::optional<std::vector<Edit>> edits, std::vector<Rewrite>& result) {
     if (edits && computes_the_same(kernel, *edits)) {
       result.push_back({label, std::move(*edits)});
-    }
-  }
-
-  static std::optional<std::vector<Edit>> written(Splitting splitting) {
-    try {
-      return splitting.edits();
-    } catch (const CannotWrite&) {
-      return std::nullopt;
     }
   }
 };

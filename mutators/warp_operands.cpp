@@ -197,6 +197,12 @@ private:
         multiply.k = loop;
       }
     }
+    for (const DeviceLoop& loop : loops_) {
+      if (multiply.k.function != nullptr &&
+          contains(*loop.counted.loop->getBody(), *multiply.k.counted.loop)) {
+        multiply.tiles = loop;
+      }
+    }
     if (multiply.k.function == nullptr ||
         !take(multiply, multiply.left, result_.left, *product.getArg(1)) ||
         !take(multiply, multiply.right, result_.right, *product.getArg(2))) {
@@ -210,6 +216,7 @@ private:
             const clang::Expr& argument) {
     const auto* fragment = subscript_in(argument);
     const clang::VarDecl* registers = fragment == nullptr ? nullptr : base_of(*fragment);
+    read.registers = registers;
     return registers != nullptr && take_registers(multiply, read, *registers) &&
            take_tile(multiply, read, operand);
   }
@@ -423,13 +430,7 @@ private:
   /// Some loop over tiles ends with the matrices: from there on there are no words to read.
   bool sums_to_the_end() const {
     return std::ranges::any_of(result_.products, [&](const WarpMultiply& product) {
-      const DeviceLoop* around = nullptr;
-      for (const DeviceLoop& loop : loops_) {
-        if (contains(*loop.counted.loop->getBody(), *product.k.counted.loop)) {
-          around = &loop;
-        }
-      }
-      return around != nullptr && depends_on(*around->counted.limit, *result_.depth);
+      return product.tiles && depends_on(*product.tiles->counted.limit, *result_.depth);
     });
   }
 

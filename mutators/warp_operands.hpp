@@ -26,6 +26,7 @@ namespace evo {
 /// registers[..][part][slot] = ..., in a loop over slots: a lane's registers of a tile, in which
 /// each float is several parts.
 struct WarpRead {
+  const clang::VarDecl* registers = nullptr;
   const clang::ArraySubscriptExpr* part_registers = nullptr; // registers[..][part]
   const clang::VarDecl* part = nullptr;
   DeviceLoop slots;
@@ -37,6 +38,7 @@ struct WarpRead {
 /// One call of mma.sync and what it reads, for each step along k in a tile.
 struct WarpMultiply {
   DeviceLoop k;
+  std::optional<DeviceLoop> tiles; // the innermost loop around it
   WarpRead left;
   WarpRead right;
 };

@@ -15,6 +15,7 @@
 namespace evo {
 namespace {
 
+using test::Change;
 using test::followed;
 using test::Trail;
 using testing::AllOf;
@@ -32,36 +33,26 @@ std::string golden() {
 
 const Trail sliced{{&slice_operands(), "multiply/k int8x6"}};
 
-struct Change {
-  std::string name;
-  std::string from;
-  std::string to;
-};
-
-std::ostream& operator<<(std::ostream& stream, const Change& change) {
-  return stream << change.name;
-}
-
 class Refused : public testing::TestWithParam<Change> {};
 
 TEST_P(Refused, BecauseOfOneChange) {
-  const auto& [name, from, to] = GetParam();
-  EXPECT_THAT(test::labels(slice_operands(), test::replaced(golden(), from, to)), IsEmpty());
+  EXPECT_THAT(test::labels(slice_operands(), test::changed(golden(), GetParam())), IsEmpty());
 }
 
 const Change refusals[] = {
-    {"the sum begins behind the first tile", "k0 = 0; k0 < d", "k0 = block_k; k0 < d"},
-    {"the sum ends before the last tile", "k0 < d; k0", "k0 < d - block_k; k0"},
-    {"a loop takes half of a tile", "k0 += block_k", "k0 += block_k / 2"},
+    {"the sum begins behind the first tile", {{"k0 = 0; k0 < d", "k0 = block_k; k0 < d"}}},
+    {"the sum ends before the last tile", {{"k0 < d; k0", "k0 < d - block_k; k0"}}},
+    {"a loop takes half of a tile", {{"k0 += block_k", "k0 += block_k / 2"}}},
     {"a pair of columns is alone",
-     "thread_n = 4;\nconstexpr int multiply_parts = 2;\n"
-     "static_assert(block_k % 32 == 0 && thread_m % 2 == 0 && thread_n % 4 == 0);",
-     "thread_n = 2;\nconstexpr int multiply_parts = 2;"},
-    {"a tile is computed", "? W[line * d + col]", "? 2.0f * W[line * d + col]"},
-    {"a matrix is read elsewhere too", "= sum[i][j];", "= sum[i][j] + W[line * d + col];"},
-    {"the kernel is launched twice", "  return cudaGetLastError();",
-     "  multiply<<<dim3(blocks_n, blocks_m), threads, 0, stream>>>(X, W, Y, d);\n"
-     "  return cudaGetLastError();"},
+     {{"thread_n = 4;\nconstexpr int multiply_parts = 2;\n"
+       "static_assert(block_k % 32 == 0 && thread_m % 2 == 0 && thread_n % 4 == 0);",
+       "thread_n = 2;\nconstexpr int multiply_parts = 2;"}}},
+    {"a tile is computed", {{"? W[line * d + col]", "? 2.0f * W[line * d + col]"}}},
+    {"a matrix is read elsewhere too", {{"= sum[i][j];", "= sum[i][j] + W[line * d + col];"}}},
+    {"the kernel is launched twice",
+     {{"  return cudaGetLastError();",
+       "  multiply<<<dim3(blocks_n, blocks_m), threads, 0, stream>>>(X, W, Y, d);\n"
+       "  return cudaGetLastError();"}}},
 };
 
 INSTANTIATE_TEST_SUITE_P(SliceOperands, Refused, testing::ValuesIn(refusals));

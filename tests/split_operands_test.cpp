@@ -15,6 +15,7 @@
 namespace evo {
 namespace {
 
+using test::Change;
 using test::followed;
 using test::Trail;
 using testing::Contains;
@@ -34,34 +35,24 @@ Trail then(Trail first, const Trail& second) {
   return first;
 }
 
-struct Change {
-  std::string name;
-  std::string from;
-  std::string to;
-};
-
-std::ostream& operator<<(std::ostream& stream, const Change& change) {
-  return stream << change.name;
-}
-
 class Refused : public testing::TestWithParam<Change> {};
 
 TEST_P(Refused, BecauseOfOneChange) {
-  const auto& [name, from, to] = GetParam();
-  EXPECT_THAT(test::labels(split_operands(), test::replaced(golden(), from, to)), IsEmpty());
+  EXPECT_THAT(test::labels(split_operands(), test::changed(golden(), GetParam())), IsEmpty());
 }
 
 const Change refusals[] = {
-    {"the sum has a constant length", "k0 < d; k0", "k0 < 64; k0"},
-    {"a matrix is read elsewhere too", "= sum[i][j];", "= sum[i][j] + W[line * d + col];"},
-    {"a tile is computed", "? W[line * d + col]", "? 2.0f * W[line * d + col]"},
-    {"a tile is read elsewhere too", "= sum[i][j];", "= sum[i][j] + w[0][0];"},
-    {"two matrices are behind one another", "? X[line * d + col]", "? W[line * d + col]"},
-    {"a lane has no name", "const int lane = threadIdx.x % 32;",
-     "const int lane = threadIdx.x % 16;"},
-    {"the kernel is launched twice", "  return cudaGetLastError();",
-     "  multiply<<<dim3(blocks_n, blocks_m), threads, 0, stream>>>(X, W, Y, d);\n"
-     "  return cudaGetLastError();"},
+    {"the sum has a constant length", {{"k0 < d; k0", "k0 < 64; k0"}}},
+    {"a matrix is read elsewhere too", {{"= sum[i][j];", "= sum[i][j] + W[line * d + col];"}}},
+    {"a tile is computed", {{"? W[line * d + col]", "? 2.0f * W[line * d + col]"}}},
+    {"a tile is read elsewhere too", {{"= sum[i][j];", "= sum[i][j] + w[0][0];"}}},
+    {"two matrices are behind one another", {{"? X[line * d + col]", "? W[line * d + col]"}}},
+    {"a lane has no name",
+     {{"const int lane = threadIdx.x % 32;", "const int lane = threadIdx.x % 16;"}}},
+    {"the kernel is launched twice",
+     {{"  return cudaGetLastError();",
+       "  multiply<<<dim3(blocks_n, blocks_m), threads, 0, stream>>>(X, W, Y, d);\n"
+       "  return cudaGetLastError();"}}},
 };
 
 INSTANTIATE_TEST_SUITE_P(SplitOperands, Refused, testing::ValuesIn(refusals));

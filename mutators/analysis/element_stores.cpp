@@ -1,5 +1,4 @@
 #include "mutators/analysis/element_stores.hpp"
-#include "mutators/analysis/loop_nest.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -11,6 +10,7 @@
 
 #include "mutators/analysis/expressions.hpp"
 #include "mutators/analysis/hinted_access.hpp"
+#include "mutators/analysis/loop_nest.hpp"
 #include "mutators/analysis/syntax_visitor.hpp"
 
 namespace evo {
